@@ -38,7 +38,7 @@ resources: {limits: {cpu: "2", memory: 4Gi}, requests: {cpu: "1"}}, paused: fals
 ports: [{name: http, port: 80, targetPort: 8080, nodePort: 30080, protocol: TCP, appProtocol: http}, {name: side, port: 81, targetPort: sideport, protocol: TCP}],
 envs: [{name: A, value: b}, {name: B, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], envFrom: [{prefix: P_, secretRef: {name: s}}],
 readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 5}, livenessProbe: {tcpSocket: {port: 8080}, failureThreshold: 3},
-restartOnChange: Referenced, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"], disruption: {maxUnavailable: 30%}, minReadySeconds: 5, revisionHistoryLimit: 3,
+restartOnChange: Referenced, holdChanges: All, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"], disruption: {maxUnavailable: 30%}, minReadySeconds: 5, revisionHistoryLimit: 3,
 podMetadata: {labels: {pool: a}, annotations: {note: b}}, serviceMetadata: {labels: {pool: a}}, deploymentMetadata: {annotations: {note: b}},
 service: {externalTrafficPolicy: Local, sessionAffinity: ClientIP},
 route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
@@ -64,7 +64,7 @@ route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: in
 		schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"},
 		`{image: "server:1", replicas: 2, resources: {limits: {cpu: "2"}}, envs: [{name: A, value: b}], schedules: [{name: a, schedule: "@daily", timeZone: Etc/UTC, replicas: 1}],
 ports: [{name: http, port: 80, targetPort: 8080, protocol: TCP}, {name: side, port: 81, targetPort: sideport, protocol: TCP}],
-restartOnChange: Referenced, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"], disruption: {minAvailable: 1}, minReadySeconds: 5, podMetadata: {labels: {pool: a}},
+restartOnChange: Referenced, holdChanges: All, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"], disruption: {minAvailable: 1}, minReadySeconds: 5, podMetadata: {labels: {pool: a}},
 service: {sessionAffinity: ClientIP},
 route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
 		with(badTemplate, with(badWindows, map[string][]any{
@@ -80,7 +80,7 @@ route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: in
 		schema.GroupVersionKind{Group: "mydomain.com", Version: "v1beta1", Kind: "Genericdaemon"},
 		`{image: "syslog:1", label: tier=edge, rollingUpdate: 20%, resources: {limits: {cpu: "1"}}, envs: [{name: A, value: b}],
 imagePullPolicy: Always, command: [a], args: [b], envFrom: [{secretRef: {name: s}}],
-restartOnChange: Referenced, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"],` + template + `}`,
+restartOnChange: Referenced, holdChanges: All, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"],` + template + `}`,
 		with(badTemplate, with(badWindows, map[string][]any{
 			"imagePullPolicy": {"Other"}, "envFrom/0/secretRef/name": {"A B"}, "terminationGracePeriodSeconds": {-1},
 			"image": {"A B"}, "label": {"a b=c d"}, "rollingUpdate": {0}, "resources/limits/cpu": {"-1"}, "envs/0/name": {"A=B"},

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"hash"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -33,7 +32,7 @@ func Stored(obj client.Object) string {
 	default:
 		return held
 	}
-	owned := ownedFields(obj.GetManagedFields())
+	owned := OwnedFields(obj)
 	if owned.Empty() {
 		return ""
 	}
@@ -45,10 +44,10 @@ func Stored(obj client.Object) string {
 // nothingOwned is what the cache holds in place of a hash.
 const nothingOwned = "-"
 
-// ownedFields returns the union of our entries. One that cannot be parsed, which no API server
-// stores, owns nothing.
-func ownedFields(entries []metav1.ManagedFieldsEntry) *fieldpath.Set {
-	owned := fieldpath.NewSet()
+// OwnedFields returns the union of the entries of our field manager in metadata.managedFields. One
+// that cannot be parsed, which no API server stores, owns nothing.
+func OwnedFields(obj client.Object) *fieldpath.Set {
+	entries, owned := obj.GetManagedFields(), fieldpath.NewSet()
 	for i := range entries {
 		entry := &entries[i]
 		if entry.Manager != api.FieldManager || entry.Subresource != "" || entry.FieldsV1 == nil {

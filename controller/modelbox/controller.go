@@ -61,10 +61,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox, write
 	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.recordFetcher, r.Reread, r.Observe, r.Report, r.recordModels)
 }
 
-// recordFetcher sets status.fetcher of a ModelBox whose children have been applied. What was
-// fetched is not known for another pod template.
+// recordFetcher sets status.fetcher of a ModelBox whose children have been applied, as its spec is.
+// What was fetched is not known for another pod template.
 func (*Reconciler) recordFetcher(_ context.Context, s *workload.State) (time.Duration, error) {
-	if !s.Applied {
+	if !s.Applied || s.Holds() {
 		return 0, nil
 	}
 	now, err := workload.FetcherStatus(s.Workload, s.Pods.Desired.(*appsv1.Deployment))

@@ -91,7 +91,7 @@ func (r *Reconciler) configure(ctx context.Context, s *State) (unread, undecided
 		r.Queue.Remove(r.subject(owner))
 		s.configured.value = observed.Digests.Anew(uid, refs, live, observed.Unread)
 	} else {
-		s.configured.value, err = r.hold(ctx, s, refs, &observed)
+		s.configured.value, err = r.holdConfiguration(ctx, s, refs, &observed)
 		unread = errors.Join(unread, err)
 	}
 	if s.Pods.Exists() {
@@ -159,9 +159,9 @@ func (r *Reconciler) liveConfiguration(ctx context.Context, s *State) (string, e
 	return kinds.PodTemplate(live).Annotations[api.AnnotationConfiguration], nil
 }
 
-// hold returns the annotation to write: that of the live one which has nothing new, while the
+// holdConfiguration returns the annotation to write: that of the live one which has nothing new, while the
 // rollout of what has changed has to wait. What differs is read just before it is written.
-func (r *Reconciler) hold(ctx context.Context, s *State, refs []workload.Reference, observed *configuration.Observed) (string, error) {
+func (r *Reconciler) holdConfiguration(ctx context.Context, s *State, refs []workload.Reference, observed *configuration.Observed) (string, error) {
 	owner, uid, live := client.ObjectKeyFromObject(s.Owner), s.Owner.GetUID(), s.configured.live
 	held := observed.Digests.Missing(live).Annotation(uid, refs, live)
 	value := observed.Digests.Annotation(uid, refs, live)
@@ -200,13 +200,21 @@ type wait struct {
 // waits returns what a rollout waits for: the rollout before it, then a window, then the end of a
 // freeze, and then its turn, which it takes last and only if it is going to be written.
 func (r *Reconciler) waits(ctx context.Context, s *State) (w wait, err error) {
-	owner, now := r.subject(client.ObjectKeyFromObject(s.Owner)), r.Clock.Now()
+	now := r.Clock.Now()
 	if w = inProgress(s, now); w.reason == "" {
 		w = closed(s.Windows, now)
 	}
-	if w.reason == "" {
-		w, err = r.frozen(ctx, owner.Namespace)
+	if w.reason != "" {
+		r.Queue.Remove(r.subject(client.ObjectKeyFromObject(s.Owner)))
+		return w, nil
 	}
+	return r.turn(ctx, s)
+}
+
+// turn returns what a rollout in a window waits for.
+func (r *Reconciler) turn(ctx context.Context, s *State) (wait, error) {
+	owner := r.subject(client.ObjectKeyFromObject(s.Owner))
+	w, err := r.frozen(ctx, owner.Namespace)
 	if err != nil || w.reason != "" || s.Paused {
 		r.Queue.Remove(owner)
 		return w, err

@@ -42,6 +42,7 @@ type State struct {
 	optional optionalChildren
 	// configured is what Apply found out of the configuration.
 	configured configured
+	held       held
 	// scaled is whether the replicas of the owner were written, so that the reconcile ends.
 	scaled bool
 	// failed is why the children, or the replicas of a scheduled time, could not be written; see

@@ -99,9 +99,12 @@ func (r *Reconciler) apply(ctx context.Context, s *State) (again time.Duration, 
 		return 0, err
 	}
 	unread = errors.Join(unread, r.complete(ctx, s))
-	again, err = r.Writer.Write(ctx, owner, s.all()...)
+	again, err = r.Writer.Write(ctx, owner, s.written()...)
 	s.Status.Children = owner.Children
 	s.recordConfiguration()
+	if err == nil {
+		err = r.release(ctx, s)
+	}
 	if unread == nil {
 		return again, err
 	}
@@ -116,6 +119,9 @@ func (r *Reconciler) complete(ctx context.Context, s *State) (err error) {
 		s.Pods.Err = s.keepFetcher()
 	}
 	if s.Pods.Err == nil {
+		s.Pods.Err = r.hold(ctx, s)
+	}
+	if s.Pods.Err == nil && !s.held.template {
 		err, s.Pods.Err = r.configure(ctx, s)
 	}
 	return err

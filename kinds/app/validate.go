@@ -46,7 +46,7 @@ func Validate(app *appv1.App) field.ErrorList {
 	errs = append(errs, rules.Image(spec.Child("image"), app.Spec.Image)...)
 	errs = append(errs, rules.Between(spec.Child("progressDeadlineSeconds"), app.Spec.ProgressDeadlineSeconds, 1, rules.MaxSeconds)...)
 	errs = append(errs, ports.Validate(portsPath, app.Spec.Ports, modelv1.DefaultServiceType(app.Spec.Ports))...)
-	errs = append(errs, windows.ValidateOnChange(spec, app.Spec.Windows, app.Spec.RestartOnChange)...)
+	errs = append(errs, windows.ValidateOnChange(spec, app.Spec.Windows, app.Spec.RestartOnChange, app.Spec.HoldChanges)...)
 	errs = append(errs, children.Validate(spec, OptionalChildren(app))...)
 	pods := Pods(app)
 	errs = append(errs, children.ValidateMetadata(spec, &app.Spec.Children, pods.OwnLabels())...)

@@ -29,6 +29,7 @@ func Workload(app *appv1.App) *workload.Workload {
 		Paused:                  spec.Paused,
 		Schedules:               spec.Schedules,
 		RestartOnChange:         spec.RestartOnChange,
+		HoldChanges:             spec.HoldChanges,
 		Windows:                 spec.Windows,
 		Optional:                OptionalChildren(app),
 	}

@@ -36,7 +36,7 @@ func Validate(daemon *mydomainv1beta1.Genericdaemon) field.ErrorList {
 	errs = append(errs, rules.Image(spec.Child("image"), daemon.Spec.Image)...)
 	errs = append(errs, rules.Rollout(spec.Child("rollingUpdate"), daemon.Spec.RollingUpdate)...)
 	errs = append(errs, rules.Between(spec.Child("terminationGracePeriodSeconds"), daemon.Spec.TerminationGracePeriodSeconds, 0, rules.MaxSeconds)...)
-	errs = append(errs, windows.ValidateOnChange(spec, daemon.Spec.Windows, daemon.Spec.RestartOnChange)...)
+	errs = append(errs, windows.ValidateOnChange(spec, daemon.Spec.Windows, daemon.Spec.RestartOnChange, daemon.Spec.HoldChanges)...)
 	return Pods(daemon).Validate(errs)
 }
 

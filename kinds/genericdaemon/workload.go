@@ -23,6 +23,7 @@ func Workload(daemon *mydomainv1beta1.Genericdaemon) *workload.Workload {
 		Rollout:         spec.RollingUpdate,
 		Paused:          spec.Paused,
 		RestartOnChange: spec.RestartOnChange,
+		HoldChanges:     spec.HoldChanges,
 		Windows:         spec.Windows,
 	}
 }

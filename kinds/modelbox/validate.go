@@ -78,7 +78,7 @@ func Validate(box *modelv1.ModelBox) field.ErrorList {
 	errs = append(errs, service(&box.Spec)...)
 	errs = append(errs, probes(&box.Spec)...)
 	errs = append(errs, validateModels(&box.Spec)...)
-	errs = append(errs, windows.ValidateOnChange(spec, box.Spec.Windows, box.Spec.RestartOnChange)...)
+	errs = append(errs, windows.ValidateOnChange(spec, box.Spec.Windows, box.Spec.RestartOnChange, box.Spec.HoldChanges)...)
 	errs = append(errs, children.Validate(spec, OptionalChildren(box))...)
 	pods := Pods(box, models.Fetcher{Image: models.Container}) // Only the operator knows the fetcher's image.
 	errs = append(errs, children.ValidateMetadata(spec, &box.Spec.Children, pods.OwnLabels())...)

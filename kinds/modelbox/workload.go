@@ -36,6 +36,7 @@ func Workload(box *modelv1.ModelBox, fetcher models.Fetcher) *workload.Workload 
 		Paused:                  spec.Paused,
 		Schedules:               spec.Schedules,
 		RestartOnChange:         spec.RestartOnChange,
+		HoldChanges:             spec.HoldChanges,
 		Windows:                 spec.Windows,
 		Optional:                OptionalChildren(box),
 	}

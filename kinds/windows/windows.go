@@ -159,13 +159,13 @@ func Validate(parent *field.Path, spec modelv1.Windows) field.ErrorList {
 	return rules.MarkIneffective(append(errs, validateDates(parent.Child("skipDates"), spec.SkipDates)...)...)
 }
 
-// ValidateOnChange is Validate for a spec with restartOnChange, whose windows hold nothing but the
-// rollouts of that field.
-func ValidateOnChange(parent *field.Path, spec modelv1.Windows, restart modelv1.RestartOnChange) field.ErrorList {
+// ValidateOnChange is Validate for a spec with restartOnChange and holdChanges, one of which must make
+// something wait for the windows.
+func ValidateOnChange(parent *field.Path, spec modelv1.Windows, restart modelv1.RestartOnChange, hold modelv1.HoldChanges) field.ErrorList {
 	errs := Validate(parent, spec)
-	if len(spec.Windows) > 0 && restart != modelv1.RestartOnChangeReferenced {
-		errs = append(errs, field.Forbidden(parent.Child("windows"),
-			"only rollouts of changed configuration wait for a window; set restartOnChange: Referenced, or remove windows and skipDates"))
+	if len(spec.Windows) > 0 && restart != modelv1.RestartOnChangeReferenced && hold != modelv1.HoldChangesAll {
+		errs = append(errs, field.Forbidden(parent.Child("windows"), "no rollout waits for a window; set restartOnChange: Referenced for those of "+
+			"changed configuration, or holdChanges: All for each one, or remove windows and skipDates"))
 	}
 	return rules.MarkIneffective(errs...)
 }

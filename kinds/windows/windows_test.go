@@ -230,23 +230,26 @@ func TestValidate(t *testing.T) {
 	}
 }
 
-func TestWindowsHoldOnlyRolloutsOfChangedConfiguration(t *testing.T) {
+func TestWindowsHoldSomething(t *testing.T) {
 	t.Parallel()
 	some := modelv1.Windows{Windows: []modelv1.Window{{Schedule: "0 2 * * *", Duration: metav1.Duration{Duration: time.Hour}}}}
 	for _, test := range []struct {
 		spec    modelv1.Windows
 		restart modelv1.RestartOnChange
+		hold    modelv1.HoldChanges
 		refused bool
 	}{
-		{modelv1.Windows{}, "", false},
-		{some, modelv1.RestartOnChangeReferenced, false},
-		{some, modelv1.RestartOnChangeNone, true},
-		{some, "", true},
-		{modelv1.Windows{SkipDates: []string{"2026-12-24"}}, modelv1.RestartOnChangeReferenced, true},
+		{modelv1.Windows{}, "", "", false},
+		{modelv1.Windows{}, "", modelv1.HoldChangesAll, false},
+		{some, modelv1.RestartOnChangeReferenced, "", false},
+		{some, modelv1.RestartOnChangeNone, modelv1.HoldChangesAll, false},
+		{some, modelv1.RestartOnChangeNone, modelv1.HoldChangesConfiguration, true},
+		{some, "", "", true},
+		{modelv1.Windows{SkipDates: []string{"2026-12-24"}}, modelv1.RestartOnChangeReferenced, "", true},
 	} {
-		errs := ValidateOnChange(field.NewPath("spec"), test.spec, test.restart)
+		errs := ValidateOnChange(field.NewPath("spec"), test.spec, test.restart, test.hold)
 		if refused := len(errs) == 1 && errs[0].Field == "spec.windows"; refused != test.refused || !refused && len(errs) > 0 {
-			t.Errorf("%+v with %q: %v", test.spec, test.restart, errs)
+			t.Errorf("%+v with %q, %q: %v", test.spec, test.restart, test.hold, errs)
 		}
 	}
 }

@@ -61,7 +61,9 @@ type Workload struct {
 	Schedules []modelv1.Schedule
 	// RestartOnChange is that of the spec.
 	RestartOnChange modelv1.RestartOnChange
-	// Windows are those of the spec, in which rollouts of changed configuration happen.
+	// HoldChanges is that of the spec.
+	HoldChanges modelv1.HoldChanges
+	// Windows are those of the spec, in which the rollouts happen that HoldChanges names.
 	Windows modelv1.Windows
 }
 

@@ -51,11 +51,20 @@ type ChildrenStatus struct {
 	// +kubebuilder:validation:MaxLength=32768
 	Configuration string `json:"configuration,omitempty"`
 
-	// template is the hash of the rest of the pod template. Present only with spec.restartOnChange.
+	// template is the hash of the rest of the pod template. Present only with spec.restartOnChange, or
+	// with spec.holdChanges.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	Template string `json:"template,omitempty"`
+
+	// keptTemplate is the hash (SHA-256) of the pod template that the pods keep while a changed one waits
+	// for a window, with spec.holdChanges. A ControllerRevision has the template itself: its name is that of
+	// the object, a dash, and the first 16 characters of the hash.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=64
+	KeptTemplate string `json:"keptTemplate,omitempty"`
 }
 
 // MaxConfiguration is the longest value of status.configuration, in bytes.

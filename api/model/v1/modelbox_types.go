@@ -61,6 +61,18 @@ const (
 	RestartOnChangeNone RestartOnChange = "None"
 )
 
+// HoldChanges defines which changes wait for a window of the spec.
+//
+// +kubebuilder:validation:Enum="";Configuration;All
+type HoldChanges string
+
+const (
+	// HoldChangesConfiguration makes only changed data of ConfigMaps and Secrets wait.
+	HoldChangesConfiguration HoldChanges = "Configuration"
+	// HoldChangesAll makes each change wait that replaces pods.
+	HoldChangesAll HoldChanges = "All"
+)
+
 // ModelBoxSpec defines the desired state of ModelBox.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.image) || has(self.resourceType) && self.resourceType.size() > 0",message="must be set, such as registry.example.com/team/server:1.2, unless resourceType names a size with a server",fieldPath=".image"
@@ -366,6 +378,14 @@ type ModelBoxSpec struct {
 	//
 	// +optional
 	RestartOnChange RestartOnChange `json:"restartOnChange,omitempty"`
+
+	// holdChanges defines which changes wait for a window of windows: Configuration, those of the data of
+	// ConfigMaps and Secrets (restartOnChange), or All, also each change of this spec that replaces pods. With
+	// All, the pods keep their present template until then, and all else is applied at once; several changes
+	// are one rollout. The first rollout of a new object never waits. Defaults to Configuration.
+	//
+	// +optional
+	HoldChanges HoldChanges `json:"holdChanges,omitempty"`
 
 	Windows `json:",inline"`
 }

@@ -111,8 +111,9 @@ const (
 
 // Windows are the times at which changes may happen. It is embedded in a spec.
 type Windows struct {
-	// windows is the list of the times at which changes may happen: the restarts of an Eru, and the rollouts
-	// of changed configuration of a kind with restartOnChange, which must be Referenced. Windows that
+	// windows is the list of the times at which changes may happen: the restarts of an Eru, the rollouts of
+	// changed configuration of a kind with restartOnChange: Referenced, and with holdChanges: All each rollout.
+	// One of the two must be set. Windows that
 	// overlap, or follow each other without a gap, act as one. Empty: at any time. At most 32 items.
 	//
 	// +optional

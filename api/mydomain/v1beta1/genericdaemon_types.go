@@ -140,6 +140,14 @@ type GenericdaemonSpec struct {
 	// +optional
 	RestartOnChange modelv1.RestartOnChange `json:"restartOnChange,omitempty"`
 
+	// holdChanges defines which changes wait for a window of windows: Configuration, those of the data of
+	// ConfigMaps and Secrets (restartOnChange), or All, also each change of this spec that replaces pods. With
+	// All, the pods keep their present template until then, and all else is applied at once; several changes
+	// are one rollout. The first rollout of a new object never waits. Defaults to Configuration.
+	//
+	// +optional
+	HoldChanges modelv1.HoldChanges `json:"holdChanges,omitempty"`
+
 	modelv1.Windows `json:",inline"`
 }
 

@@ -174,3 +174,11 @@ func (b *AppStatusApplyConfiguration) WithTemplate(value string) *AppStatusApply
 	b.ChildrenStatusApplyConfiguration.Template = &value
 	return b
 }
+
+// WithKeptTemplate sets the KeptTemplate field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the KeptTemplate field is set to the value of the last call.
+func (b *AppStatusApplyConfiguration) WithKeptTemplate(value string) *AppStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.KeptTemplate = &value
+	return b
+}

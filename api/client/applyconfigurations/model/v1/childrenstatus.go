@@ -32,8 +32,13 @@ type ChildrenStatusApplyConfiguration struct {
 	// the data of each, as in the annotation of the pod template. Present only with
 	// spec.restartOnChange, and if it has at most 32768 characters.
 	Configuration *string `json:"configuration,omitempty"`
-	// template is the hash of the rest of the pod template. Present only with spec.restartOnChange.
+	// template is the hash of the rest of the pod template. Present only with spec.restartOnChange, or
+	// with spec.holdChanges.
 	Template *string `json:"template,omitempty"`
+	// keptTemplate is the hash (SHA-256) of the pod template that the pods keep while a changed one waits
+	// for a window, with spec.holdChanges. A ControllerRevision has the template itself: its name is that of
+	// the object, a dash, and the first 16 characters of the hash.
+	KeptTemplate *string `json:"keptTemplate,omitempty"`
 }
 
 // ChildrenStatusApplyConfiguration constructs a declarative configuration of the ChildrenStatus type for use with
@@ -102,5 +107,13 @@ func (b *ChildrenStatusApplyConfiguration) WithConfiguration(value string) *Chil
 // If called multiple times, the Template field is set to the value of the last call.
 func (b *ChildrenStatusApplyConfiguration) WithTemplate(value string) *ChildrenStatusApplyConfiguration {
 	b.Template = &value
+	return b
+}
+
+// WithKeptTemplate sets the KeptTemplate field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the KeptTemplate field is set to the value of the last call.
+func (b *ChildrenStatusApplyConfiguration) WithKeptTemplate(value string) *ChildrenStatusApplyConfiguration {
+	b.KeptTemplate = &value
 	return b
 }

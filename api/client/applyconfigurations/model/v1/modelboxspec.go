@@ -159,7 +159,12 @@ type ModelBoxSpecApplyConfiguration struct {
 	// changes that envFrom, env or a volume of the pod template refers to: Referenced or None. The controller
 	// may read Secrets only where it was given the permission. Setting it, and removing it,
 	// replaces the pods once. Defaults to None.
-	RestartOnChange           *modelv1.RestartOnChange `json:"restartOnChange,omitempty"`
+	RestartOnChange *modelv1.RestartOnChange `json:"restartOnChange,omitempty"`
+	// holdChanges defines which changes wait for a window of windows: Configuration, those of the data of
+	// ConfigMaps and Secrets (restartOnChange), or All, also each change of this spec that replaces pods. With
+	// All, the pods keep their present template until then, and all else is applied at once; several changes
+	// are one rollout. The first rollout of a new object never waits. Defaults to Configuration.
+	HoldChanges               *modelv1.HoldChanges `json:"holdChanges,omitempty"`
 	WindowsApplyConfiguration `json:""`
 }
 
@@ -525,6 +530,14 @@ func (b *ModelBoxSpecApplyConfiguration) WithPaused(value bool) *ModelBoxSpecApp
 // If called multiple times, the RestartOnChange field is set to the value of the last call.
 func (b *ModelBoxSpecApplyConfiguration) WithRestartOnChange(value modelv1.RestartOnChange) *ModelBoxSpecApplyConfiguration {
 	b.RestartOnChange = &value
+	return b
+}
+
+// WithHoldChanges sets the HoldChanges field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the HoldChanges field is set to the value of the last call.
+func (b *ModelBoxSpecApplyConfiguration) WithHoldChanges(value modelv1.HoldChanges) *ModelBoxSpecApplyConfiguration {
+	b.HoldChanges = &value
 	return b
 }
 

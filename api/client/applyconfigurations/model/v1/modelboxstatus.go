@@ -182,6 +182,14 @@ func (b *ModelBoxStatusApplyConfiguration) WithTemplate(value string) *ModelBoxS
 	return b
 }
 
+// WithKeptTemplate sets the KeptTemplate field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the KeptTemplate field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithKeptTemplate(value string) *ModelBoxStatusApplyConfiguration {
+	b.ChildrenStatusApplyConfiguration.KeptTemplate = &value
+	return b
+}
+
 // WithFetcher sets the Fetcher field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Fetcher field is set to the value of the last call.

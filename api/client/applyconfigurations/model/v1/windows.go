@@ -10,8 +10,9 @@ package v1
 //
 // Windows are the times at which changes may happen. It is embedded in a spec.
 type WindowsApplyConfiguration struct {
-	// windows is the list of the times at which changes may happen: the restarts of an Eru, and the rollouts
-	// of changed configuration of a kind with restartOnChange, which must be Referenced. Windows that
+	// windows is the list of the times at which changes may happen: the restarts of an Eru, the rollouts of
+	// changed configuration of a kind with restartOnChange: Referenced, and with holdChanges: All each rollout.
+	// One of the two must be set. Windows that
 	// overlap, or follow each other without a gap, act as one. Empty: at any time. At most 32 items.
 	Windows []WindowApplyConfiguration `json:"windows,omitempty"`
 	// skipDates is the list of dates on which no window opens, such as 2026-12-24. They are dates in

@@ -1,0 +1,234 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/modelbox-operator/modelbox-operator/api"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+)
+
+// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;create;delete
+
+// held is what waits of the desired state.
+type held struct {
+	// template is that the pods keep their present template.
+	template bool
+	// ports is that the pods keep other ports than the spec has, so that the Service and the optional
+	// children, which lead to these, stay as they are.
+	ports bool
+	// unknown is that the present template is not known, so that the child stays as it is.
+	unknown bool
+}
+
+// Holds reports whether the pods keep their present template, which is not that of the spec.
+func (s *State) Holds() bool { return s.held.template }
+
+// written returns the children that are written.
+func (s *State) written() []*apply.Child {
+	children := s.all()
+	if s.held.ports {
+		children = children[:1]
+	}
+	if s.held.unknown {
+		children = children[1:]
+	}
+	return children
+}
+
+// hold makes the present pod template the desired one, if spec.holdChanges makes a changed one wait.
+// The present one is that of the record, and without a record what the controller owns in the child:
+// then it is recorded, so that what other clients change meanwhile can be undone.
+func (r *Reconciler) hold(ctx context.Context, s *State) error {
+	if s.HoldChanges != modelv1.HoldChangesAll && s.Status.KeptTemplate == "" {
+		return nil
+	}
+	hash, err := apply.Hash(kinds.PodTemplate(s.Pods.Desired))
+	if err != nil {
+		return err
+	}
+	s.configured.template = hash
+	if !s.Pods.Exists() || s.Status.Template == hash {
+		return nil
+	}
+	w, err := r.untilChange(ctx, s)
+	if err != nil || w.reason == "" {
+		return err
+	}
+	if written, err := r.Writer.HasTemplate(ctx, s.owner(), s.Pods); err != nil || written {
+		return err
+	}
+	return r.keep(ctx, s, w)
+}
+
+// untilChange returns what a changed pod template waits for: a window, and if it has waited for one,
+// also the end of a freeze, and its turn. A change in a window does not: admission has refused it in
+// a frozen namespace, unless the user may override that.
+func (r *Reconciler) untilChange(ctx context.Context, s *State) (w wait, err error) {
+	if s.HoldChanges == modelv1.HoldChangesAll {
+		w = closed(s.Windows, r.Clock.Now())
+	}
+	if w.reason != "" || s.Status.KeptTemplate == "" {
+		return w, nil
+	}
+	return r.turn(ctx, s)
+}
+
+// keep makes the present pod template the desired one, unless it is that already.
+func (r *Reconciler) keep(ctx context.Context, s *State, w wait) error {
+	present, recorded, err := r.present(ctx, s)
+	if err != nil {
+		return err
+	}
+	desired, what := kinds.PodTemplate(s.Pods.Desired), []string{"spec"}
+	if present == nil {
+		s.held = held{template: true, unknown: true}
+	} else {
+		changed, differs := changedFields(s.Pods.Live, present, desired)
+		if !differs {
+			return nil
+		}
+		if !recorded && !s.Paused {
+			if err := r.record(ctx, s, present); err != nil {
+				return err
+			}
+		}
+		s.held = held{template: true, ports: slices.ContainsFunc(changed, func(path string) bool { return strings.Contains(path, ".ports[") })}
+		s.Pods.Expect = append(s.Pods.Expect, apply.Generation(s.Pods.Live.GetGeneration()))
+		if *desired = *present; len(changed) > 0 {
+			what = changed[:min(len(changed), 3)]
+		}
+	}
+	s.configured = configured{
+		reason: w.reason, waiting: fmt.Sprintf("rollout of changed %s is on hold: %s", strings.Join(what, ", "), w.cause), again: w.again,
+		live: s.Status.Configuration,
+	}
+	return nil
+}
+
+// changedFields reports whether a pod template differs from the present one, in more than the
+// configuration that it refers to, and the paths of the fields in which it does.
+func changedFields(like client.Object, present, changed *corev1.PodTemplateSpec) (paths []string, differs bool) {
+	of := func(template *corev1.PodTemplateSpec) client.Object {
+		out := kinds.NewOf(like)
+		*kinds.PodTemplate(out) = *template.DeepCopy()
+		setConfiguration(kinds.PodTemplate(out), "")
+		return out
+	}
+	paths, differs = apply.Compare(of(present), of(changed))
+	for i := range paths {
+		paths[i] = strings.TrimPrefix(strings.TrimPrefix(paths[i], "spec.template."), "spec.")
+	}
+	return paths, differs
+}
+
+// present returns the pod template that the controller has written last, and whether there is a
+// record of it; nil if that is not known, because another client has changed the child as well.
+func (r *Reconciler) present(ctx context.Context, s *State) (template *corev1.PodTemplateSpec, recorded bool, err error) {
+	if s.Status.KeptTemplate != "" {
+		template, err = r.recorded(ctx, s, s.Status.KeptTemplate)
+		if err != nil || template != nil {
+			return template, true, err
+		}
+	}
+	own, err := r.Writer.Own(ctx, s.owner(), s.Pods)
+	if err != nil || own == nil {
+		return nil, false, err
+	}
+	return kinds.PodTemplate(own), false, nil
+}
+
+// recorded returns the pod template of a record, nil if there is none with that hash.
+func (r *Reconciler) recorded(ctx context.Context, s *State, hash string) (*corev1.PodTemplateSpec, error) {
+	record := s.emptyRecord(hash)
+	if err := r.Writer.Live.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
+		return nil, client.IgnoreNotFound(err)
+	}
+	template := &corev1.PodTemplateSpec{}
+	if json.Unmarshal(record.Data.Raw, template) != nil {
+		return nil, nil
+	}
+	if _, have, err := encode(template); err != nil || have != hash {
+		return nil, err
+	}
+	return template, nil
+}
+
+// record stores a pod template in a ControllerRevision of the owner, and its hash in status, before
+// anything else is written.
+func (r *Reconciler) record(ctx context.Context, s *State, template *corev1.PodTemplateSpec) error {
+	data, hash, err := encode(template)
+	if err != nil {
+		return err
+	}
+	record := s.emptyRecord(hash)
+	record.OwnerReferences, record.Data, record.Revision = s.ObjectMeta().OwnerReferences, runtime.RawExtension{Raw: data}, s.Status.ObservedGeneration
+	err = r.Writer.Client.Create(ctx, record.DeepCopy(), client.FieldOwner(apply.FieldManager), s.Writer.Owner)
+	if apierrors.IsAlreadyExists(err) { // Of a reconcile whose status was not written, or of another client.
+		err = r.replace(ctx, s, record, hash)
+	}
+	if err != nil {
+		return apply.Refused("creating", record, err)
+	}
+	s.Status.KeptTemplate = hash
+	return s.Writer.WriteFirst(ctx)
+}
+
+// replace replaces a record that exists, unless it has the content of that hash.
+func (r *Reconciler) replace(ctx context.Context, s *State, record *appsv1.ControllerRevision, hash string) error {
+	if existing, err := r.recorded(ctx, s, hash); err != nil || existing != nil {
+		return err
+	}
+	if err := r.Writer.Client.Delete(ctx, s.emptyRecord(hash), s.Writer.Owner); client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	return r.Writer.Client.Create(ctx, record, client.FieldOwner(apply.FieldManager), s.Writer.Owner)
+}
+
+// release deletes the record of a pod template that the pods no longer keep.
+func (r *Reconciler) release(ctx context.Context, s *State) error {
+	if s.Status.KeptTemplate == "" || s.held.template || s.Paused || !s.Pods.Settled() {
+		return nil
+	}
+	record := s.emptyRecord(s.Status.KeptTemplate)
+	if err := r.Writer.Client.Delete(ctx, record, s.Writer.Owner); client.IgnoreNotFound(err) != nil {
+		return apply.Refused("deleting", record, err)
+	}
+	s.Status.KeptTemplate = ""
+	return nil
+}
+
+// emptyRecord returns the ControllerRevision for a pod template with a hash, without it.
+func (s *State) emptyRecord(hash string) *appsv1.ControllerRevision {
+	return &appsv1.ControllerRevision{
+		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ControllerRevision"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: s.Owner.GetNamespace(), Name: s.Owner.GetName() + "-" + hash[:min(len(hash), 16)],
+			Labels: map[string]string{api.LabelManagedBy: api.ManagedBy},
+		},
+	}
+}
+
+// encode returns a pod template in JSON, and its hash.
+func encode(template *corev1.PodTemplateSpec) (data []byte, hash string, err error) {
+	data, err = json.Marshal(template)
+	sum := sha256.Sum256(data)
+	return data, hex.EncodeToString(sum[:]), err
+}
