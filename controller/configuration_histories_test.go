@@ -18,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clocktesting "k8s.io/utils/clock/testing"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -77,6 +78,9 @@ var _ = Describe("histories of changed configuration", Ordered, func() {
 	})
 })
 
+// foreign is an image that another client sets.
+const foreign = "foreign:1"
+
 // opens is when the window of the histories that have one opens first, for a minute.
 var opens = time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
 
@@ -91,6 +95,7 @@ type configurationHistory struct {
 	clock    *clocktesting.FakePassiveClock
 	leaders  []*leader
 	faults   bool
+	image    string // That of the Deployment before another client changed it.
 	history  []string
 	hashes   map[string]string // By value, as they were first seen. The same data has the same hash.
 	edits    int
@@ -113,6 +118,9 @@ func newConfigurationHistory(ctx context.Context, seed, i uint64) *configuration
 	h.app = configured(metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}, "a", "b")
 	if h.rnd.IntN(3) == 0 {
 		h.app.Spec.Windows = windowAt(opens)
+		if h.rnd.IntN(2) == 0 {
+			h.app.Spec.HoldChanges = modelv1.HoldChangesAll
+		}
 	}
 	for _, name := range []string{"a", "b"} {
 		h.values[name] = "1"
@@ -147,7 +155,7 @@ func (h *configurationHistory) say(format string, args ...any) {
 func (h *configurationHistory) step() {
 	GinkgoHelper()
 	deployment := &appsv1.Deployment{ObjectMeta: h.app.ObjectMeta}
-	switch h.rnd.IntN(9) {
+	switch h.rnd.IntN(11) {
 	case 0, 1, 2:
 		name, value := []string{"a", "b"}[h.rnd.IntN(2)], fmt.Sprint(1+h.rnd.IntN(3))
 		if h.values[name] != value {
@@ -176,6 +184,16 @@ func (h *configurationHistory) step() {
 			l.behind(h.ctx, deployment)
 		}
 	case 7:
+		replicas := 1 + h.rnd.Int32N(3)
+		h.say("%d replicas", replicas)
+		change(h.ctx, h.app, func(a *appv1.App) { a.Spec.Replicas = &replicas })
+	case 8:
+		if image := h.look().image; h.app.Spec.HoldChanges == modelv1.HoldChangesAll && image != foreign {
+			h.say("another client sets the image %s", image)
+			h.image = image
+			change(h.ctx, deployment, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = foreign })
+		}
+	case 9:
 		h.say("the clock jumps")
 		h.clock.SetTime(opens.Add(time.Duration(h.rnd.IntN(180)-90) * time.Second))
 	default:
@@ -202,6 +220,7 @@ func (h *configurationHistory) pass(by time.Duration) { h.clock.SetTime(h.clock.
 type found struct {
 	exists, complete bool
 	image            string
+	replicas         int32
 	lines            map[string]string
 }
 
@@ -213,7 +232,7 @@ func (h *configurationHistory) look() found {
 	if err != nil {
 		return found{}
 	}
-	return found{true, d.Status.ObservedGeneration == d.Generation, d.Spec.Template.Spec.Containers[0].Image, linesOf(h.ctx, d.ObjectMeta)()}
+	return found{true, d.Status.ObservedGeneration == d.Generation, d.Spec.Template.Spec.Containers[0].Image, *d.Spec.Replicas, linesOf(h.ctx, d.ObjectMeta)()}
 }
 
 // reconcile reconciles with a controller, which may die, and checks what it has written.
@@ -239,17 +258,25 @@ func (h *configurationHistory) reconcile(i int) {
 	}
 	switch unchanged := maps.Equal(before.lines, after.lines); {
 	case !before.exists:
+	case before.image == foreign && after.image == h.image: // A repair.
 	case before.image != after.image:
 		h.writes++
+		h.inWindow(h.app.Spec.HoldChanges == modelv1.HoldChangesAll)
 	case !unchanged:
 		h.writes++
 		h.rollouts++
 		Expect(h.frozen).To(BeFalse(), "a rollout in a freeze: %v", h.history)
 		Expect(before.complete).To(BeTrue(), "a rollout before the one before is complete: %v", h.history)
-		if now := h.clock.Now(); len(h.app.Spec.Windows.Windows) > 0 {
-			at := opens.AddDate(now.Year()-opens.Year(), 0, 0) // It opens each year.
-			Expect(now).To(And(BeTemporally(">=", at), BeTemporally("<", at.Add(time.Minute))), "outside of the window: %v", h.history)
-		}
+		h.inWindow(len(h.app.Spec.Windows.Windows) > 0)
+	}
+}
+
+// inWindow expects that the window is open, if a rollout had to wait for it.
+func (h *configurationHistory) inWindow(waits bool) {
+	GinkgoHelper()
+	if now := h.clock.Now(); waits {
+		at := opens.AddDate(now.Year()-opens.Year(), 0, 0) // It opens each year.
+		Expect(now).To(And(BeTemporally(">=", at), BeTemporally("<", at.Add(time.Minute))), "outside of the window: %v", h.history)
 	}
 }
 
@@ -272,6 +299,7 @@ func (h *configurationHistory) settle() {
 	after := h.look()
 	get(h.ctx, h.app)
 	Expect(after.image).To(Equal(h.app.Spec.Image), "%v", h.history)
+	Expect(after.replicas).To(Equal(ptr.Deref(h.app.Spec.Replicas, 1)), "%v", h.history)
 	for name, value := range h.values {
 		Expect(after.lines["ConfigMap/"+name]).To(Equal(h.hashes[value]), "%s is lost: %v", name, h.history)
 	}

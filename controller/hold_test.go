@@ -50,7 +50,9 @@ func newHolding(ctx context.Context, more func(*appv1.App)) *holding {
 }
 
 // at sets the time to one relative to the begin of the window.
-func (h *holding) at(offset time.Duration) { h.clock = clocktesting.NewFakePassiveClock(opens.Add(offset)) }
+func (h *holding) at(offset time.Duration) {
+	h.clock = clocktesting.NewFakePassiveClock(opens.Add(offset))
+}
 
 // once reconciles once, and returns after which time the object is reconciled again.
 func (h *holding) once() time.Duration {

@@ -341,6 +341,11 @@ Sun 2026-03-29T09:00:00+08:00   25h   default     modelbox/llm              2 re
 Sun 2026-03-29T09:30:00+08:00   25h   default     app/web                   6 replicas (morning)                 1 more in this minute
 Sun 2026-03-29T09:30:00+08:00   25h   default     uniteddeployment/united   1 replicas (b)                       1 more in this minute; clocks go forward 1h at 2026-03-29 02:00 (Europe/Berlin)
 `}},
+		"windows of holdChanges": {strings.Replace(boxOf("a:1"), "image: a:1",
+			`holdChanges: All, windows: [{schedule: "0 2 * * *", duration: 2h}], image: "a:1"`, 1), []string{"-n", "1"}, result{out: `
+TIME                       IN     NAMESPACE   OBJECT         ACTION               NOTE
+Sat 2026-03-28T02:00:00Z   120m   default     modelbox/web   window of 2h opens   
+`}},
 		"windows of restartOnChange": {strings.Replace(boxOf("a:1"), "image: a:1",
 			`restartOnChange: Referenced, windows: [{schedule: "0 2 * * *", duration: 2h}], image: "a:1"`, 1), []string{"-n", "1"}, result{out: `
 TIME                       IN     NAMESPACE   OBJECT         ACTION               NOTE

@@ -12,6 +12,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/rest"
@@ -149,6 +150,9 @@ func sentences(o *plan.Object) (out []string) {
 
 func restarts(r *plan.Restart) string {
 	text := "restarts " + counted(int(r.Pods), "pod")
+	if at := r.StartsAt; at != nil {
+		text += " when the next window opens, at " + at.Format(time.RFC3339)
+	}
 	switch {
 	case r.Pods < 2:
 	case r.AtATime == r.Pods:

@@ -137,7 +137,9 @@ func (p *Planner) object(ctx context.Context, o *Object) error {
 	if err != nil {
 		return err
 	}
-	p.count(ctx, o, children)
+	if p.count(ctx, o, children); o.Restart != nil {
+		o.Restart.StartsAt = o.opens(p.Now)
+	}
 	if o.Restart != nil && frozen != "" {
 		o.Notes = append(o.Notes, frozen+": the API server refuses a change of the pods by users that may not override it")
 	}

@@ -5,6 +5,7 @@ package plan
 
 import (
 	"strings"
+	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -20,6 +21,8 @@ type Restart struct {
 	// Pods is their number, of which AtATime are replaced at a time.
 	Pods    int32 `json:"pods"`
 	AtATime int32 `json:"atATime"`
+	// StartsAt is when the window opens for which it waits, nil if it waits for none.
+	StartsAt *time.Time `json:"startsAt,omitempty"`
 	// Fields are the fields of the object whose changes are the cause.
 	Fields []string `json:"fields,omitempty"`
 	// SparePods is how many more pods there are during the rollout, and SpareDevices what devices

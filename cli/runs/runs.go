@@ -81,6 +81,7 @@ func Of(object *unstructured.Unstructured, restarted time.Time) (*Time, error) {
 			mtsrev1.EruSpec `json:",inline"`
 			Schedules       []modelv1.Schedule      `json:"schedules"`
 			RestartOnChange modelv1.RestartOnChange `json:"restartOnChange"`
+			HoldChanges     modelv1.HoldChanges     `json:"holdChanges"`
 		} `json:"spec"`
 	}{}
 	out := &Time{Namespace: object.GetNamespace(), Object: strings.ToLower(object.GetKind()) + "/" + object.GetName()}
@@ -92,7 +93,7 @@ func Of(object *unstructured.Unstructured, restarted time.Time) (*Time, error) {
 		}
 		out.parts = append(out.parts, of)
 	}
-	if obj.Spec.Enabled || obj.Spec.RestartOnChange == modelv1.RestartOnChangeReferenced {
+	if obj.Spec.Enabled || obj.Spec.RestartOnChange == modelv1.RestartOnChangeReferenced || obj.Spec.HoldChanges == modelv1.HoldChangesAll {
 		for i, w := range obj.Spec.Windows.Windows {
 			add(fmt.Sprintf("spec.windows[%d]", i), w.Schedule, w.TimeZone, func(at time.Time) (string, bool) {
 				if slices.Contains(obj.Spec.SkipDates, at.Format(time.DateOnly)) {

@@ -34,8 +34,10 @@ func Kind() kinds.Kind[appv1.App] {
 		Validate:  Validate,
 		Immutable: Immutable,
 		Warn: func(obj, old *appv1.App, now time.Time) []string {
-			restart := workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
-			return slices.Concat(restart, Warn(obj), warnReplicas(obj, old), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
+			was := cmp.Or(old, obj)
+			restart := workload.RestartWarning(obj.Spec.RestartOnChange, was.Spec.RestartOnChange)
+			held := workload.HoldWarning(obj.Spec.HoldChanges, obj.Spec.Windows, now, func() bool { return workload.SameEffective(Pods(obj), Pods(was)) })
+			return slices.Concat(restart, held, Warn(obj), warnReplicas(obj, old), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
 		},
 	}
 }

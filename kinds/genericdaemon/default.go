@@ -6,6 +6,7 @@ package genericdaemon
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -24,8 +25,11 @@ func Kind() kinds.Kind[mydomainv1beta1.Genericdaemon] {
 		Default:  Default,
 		Codec:    func(_, _ *mydomainv1beta1.Genericdaemon) kinds.Codec[mydomainv1beta1.Genericdaemon] { return others },
 		Validate: Validate,
-		Warn: func(obj, old *mydomainv1beta1.Genericdaemon, _ time.Time) []string {
-			return append(workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange), Warn(obj)...)
+		Warn: func(obj, old *mydomainv1beta1.Genericdaemon, now time.Time) []string {
+			was := cmp.Or(old, obj)
+			restart := workload.RestartWarning(obj.Spec.RestartOnChange, was.Spec.RestartOnChange)
+			held := workload.HoldWarning(obj.Spec.HoldChanges, obj.Spec.Windows, now, func() bool { return workload.SameEffective(Pods(obj), Pods(was)) })
+			return slices.Concat(restart, held, Warn(obj))
 		},
 	}
 }

@@ -56,8 +56,10 @@ func kindOf(d defaults) kinds.Kind[modelv1.ModelBox] {
 		Validate:  Validate,
 		Immutable: Immutable,
 		Warn: func(obj, old *modelv1.ModelBox, now time.Time) []string {
-			restart := workload.RestartWarning(obj.Spec.RestartOnChange, cmp.Or(old, obj).Spec.RestartOnChange)
-			return slices.Concat(restart, Warn(obj), warnReplicas(obj, old), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
+			was := cmp.Or(old, obj)
+			restart := workload.RestartWarning(obj.Spec.RestartOnChange, was.Spec.RestartOnChange)
+			held := workload.HoldWarning(obj.Spec.HoldChanges, obj.Spec.Windows, now, func() bool { return sameEffective(obj, was) })
+			return slices.Concat(restart, held, Warn(obj), warnReplicas(obj, old), schedules.Warn(schedulesPath, obj.Spec.Schedules, now))
 		},
 	}
 }

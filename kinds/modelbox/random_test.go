@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -287,8 +288,10 @@ func TestAnyObject(t *testing.T) {
 		check(t, marshal(t, second), defaulted(first, nil))
 		// An update of one field.
 		first = defaulted(first, nil)
-		if p := first.Spec.StartupProbe; p != nil && p.ProbeHandler == (corev1.ProbeHandler{}) {
-			first.Spec.StartupProbe = nil // Admission refuses it, and a port that is added would complete it.
+		for _, p := range []**corev1.Probe{&first.Spec.StartupProbe, &first.Spec.LivenessProbe, &first.Spec.ReadinessProbe} {
+			if *p != nil && !hasOneHandler(*p) {
+				*p = nil // Admission refuses it, and a port that is added would complete it.
+			}
 		}
 		second = first.DeepCopy()
 		if seed%2 == 0 {
@@ -301,6 +304,11 @@ func TestAnyObject(t *testing.T) {
 			t.Fatalf("seed %d", seed)
 		}
 	}
+}
+
+func hasOneHandler(p *corev1.Probe) bool {
+	return slices.Contains([]corev1.ProbeHandler{{Exec: p.Exec}, {HTTPGet: p.HTTPGet}, {TCPSocket: p.TCPSocket}, {GRPC: p.GRPC}}, p.ProbeHandler) &&
+		p.ProbeHandler != (corev1.ProbeHandler{})
 }
 
 // FuzzModelBox decodes any data as an object and as the stored object.

@@ -157,9 +157,7 @@ func sameEffective(a, b *modelv1.ModelBox) bool {
 		return false
 	}
 	now.Template, was.Template = nil, nil
-	first, errs := now.Effective()
-	second, more := was.Effective()
-	return len(errs)+len(more) == 0 && equality.Semantic.DeepEqual(first, second)
+	return workload.SameEffective(now, was)
 }
 
 // sameTemplates reports whether two pod templates have the same content. One that cannot be

@@ -7,8 +7,10 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -16,6 +18,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 )
 
 // RestartWarning returns a warning if an update sets or removes spec.restartOnChange, which
@@ -26,6 +29,36 @@ func RestartWarning(value, old modelv1.RestartOnChange) []string {
 		return nil
 	}
 	return []string{"spec.restartOnChange: this change replaces the pods once, by a rollout"}
+}
+
+// HoldWarning returns a warning if spec.holdChanges makes an update wait, with the time at which it
+// replaces the pods, or if it has no effect. same reports whether the update leaves the pods as they
+// are.
+func HoldWarning(hold modelv1.HoldChanges, spec modelv1.Windows, now time.Time, same func() bool) []string {
+	const path = "spec.holdChanges: "
+	if hold != modelv1.HoldChangesAll {
+		return nil
+	}
+	if len(spec.Windows) == 0 {
+		return []string{path + "without windows, no change waits"}
+	}
+	w, err := windows.Parse(spec)
+	if err != nil || w.Open(now) || same() {
+		return nil
+	}
+	opens, ok := w.Opens(now)
+	if !ok { // In the next forty years.
+		return nil
+	}
+	return []string{path + "this change replaces the pods when the next window opens, at " + opens.Format(time.RFC3339)}
+}
+
+// SameEffective reports whether two specs have the same pod template. One that is invalid differs from
+// any other.
+func SameEffective(a, b *Pods) bool {
+	first, errs := a.Effective()
+	second, more := b.Effective()
+	return len(errs)+len(more) == 0 && equality.Semantic.DeepEqual(first, second)
 }
 
 // Warnings returns warnings on what in spec.image, and in spec.podTemplate, is valid, but ignored

@@ -7,11 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/test/ruletest"
 )
 
@@ -115,4 +118,35 @@ func TestWarningOfTheMainImage(t *testing.T) {
 // ofImage returns the warnings on spec.image.
 func ofImage(p *Pods) []string {
 	return slices.DeleteFunc(p.Warnings(), func(w string) bool { return !strings.HasPrefix(w, "spec.image:") })
+}
+
+func TestHoldWarning(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 1, 0, 0, 0, time.UTC)
+	at := func(schedule string, skip ...string) modelv1.Windows {
+		return modelv1.Windows{Windows: []modelv1.Window{{Schedule: schedule, Duration: metav1.Duration{Duration: time.Hour}}}, SkipDates: skip}
+	}
+	for _, test := range []struct {
+		hold modelv1.HoldChanges
+		spec modelv1.Windows
+		same bool
+		want string
+	}{
+		{modelv1.HoldChangesAll, at("0 2 * * *"), false, "this change replaces the pods when the next window opens, at 2026-03-01T02:00:00Z"},
+		{modelv1.HoldChangesAll, at("0 2 * * *"), true, ""},
+		{modelv1.HoldChangesAll, at("0 1 * * *"), false, ""},
+		{modelv1.HoldChangesAll, at("0 0 1 1 *"), false, "this change replaces the pods when the next window opens, at 2027-01-01T00:00:00Z"},
+		{modelv1.HoldChangesAll, at("never"), false, ""},
+		{modelv1.HoldChangesAll, modelv1.Windows{}, true, "without windows, no change waits"},
+		{modelv1.HoldChangesConfiguration, at("0 2 * * *"), false, ""},
+		{"", modelv1.Windows{}, false, ""},
+	} {
+		got := HoldWarning(test.hold, test.spec, now, func() bool { return test.same })
+		if test.want == "" && len(got) == 0 {
+			continue
+		}
+		if len(got) != 1 || got[0] != "spec.holdChanges: "+test.want || len(got[0]) > 120 {
+			t.Errorf("%+v: %q", test, got)
+		}
+	}
 }
