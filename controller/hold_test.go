@@ -245,12 +245,35 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 		h.done("nginx:2", 4)
 	})
 
+	It("holds a field that is removed, whatever another client changes, and a Deployment that is deleted", func(ctx SpecContext) {
+		h := newHolding(ctx, func(a *appv1.App) { a.Spec.Envs = []corev1.EnvVar{{Name: "A", Value: "a"}, {Name: "B", Value: "b"}} })
+		h.edit(func(a *appv1.App) { a.Spec.Envs = a.Spec.Envs[:1] })
+		change(ctx, h.deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(5)) })
+		h.once()
+		Expect(get(ctx, h.deployment).Spec.Template.Spec.Containers[0].Env).To(HaveLen(2))
+		change(ctx, h.deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(6)) })
+		h.drive(ctx)
+		Expect(get(ctx, h.deployment).Spec.Template.Spec.Containers[0].Env).To(HaveLen(2))
+
+		h = newHolding(ctx, asItIs)
+		h.edit(ofImage("nginx:2"))
+		h.once()
+		Expect(env.Client.Delete(ctx, h.deployment)).To(Succeed())
+		h.once()
+		Expect(h.image()).To(Equal("nginx:1"))
+		h.waits(image)
+		Expect(env.Client.Delete(ctx, &h.records()[0])).To(Succeed())
+		Expect(env.Client.Delete(ctx, h.deployment)).To(Succeed())
+		h.once()
+		Expect(h.image()).To(Equal("nginx:2"), "what it had is not known, and no pod is left")
+	})
+
 	It("rolls out once, whatever the process dies at", func(ctx SpecContext) {
 		steps := []struct {
 			at     time.Duration
 			image  string
 			writes int
-		}{{-time.Hour, "nginx:1", 5}, {0, "nginx:2", 4}}
+		}{{-time.Hour, "nginx:1", 5}, {0, "nginx:2", 3}}
 		for step, crashing := range steps {
 			for n := 1; n <= crashing.writes; n++ {
 				for _, after := range []bool{false, true} {
@@ -263,6 +286,7 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 						if i == step {
 							h.write = dying.write
 							_, _, _ = h.reconcile(ctx, h.app)
+							Expect(dying.writes).To(BeNumerically(">=", n))
 							h.write = nil
 						}
 						h.drive(ctx)

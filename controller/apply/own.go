@@ -16,24 +16,29 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
-// Own returns, of a child in the API server, what our field manager owns in it, which is what was
-// written last; nil if status does not say so, because another client has changed it. After a plain
-// create, these are the API server's defaults as well.
-func (w Writer) Own(ctx context.Context, owner *Owner, child *Child) (client.Object, error) {
+// Own returns what our field manager owns in a child as it is in the API server, nil if there is no
+// child, and whether that is what was written last, by what status says: another client has changed
+// none of it. After a plain create, the API server's defaults are a part of it.
+func (w Writer) Own(ctx context.Context, owner *Owner, child *Child) (own client.Object, asWritten bool, err error) {
 	live := kinds.NewOf(child.Live)
 	if err := get(ctx, w.of(child).Live, owner, live); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	if stored := owner.recorded(kinds.KindOf(live)).Stored; stored == "" || stored != cache.Stored(live) {
-		return nil, nil
+		return nil, false, client.IgnoreNotFound(err)
 	}
 	whole, err := toTyped(live)
 	if err != nil {
-		return nil, fmt.Errorf("reading what is owned of %s %q: %w", kinds.KindOf(live), live.GetName(), err)
+		return nil, false, fmt.Errorf("reading what is owned of %s %q: %w", kinds.KindOf(live), live.GetName(), err)
 	}
 	fields, _ := whole.ExtractItems(cache.OwnedFields(live).Leaves(), typed.WithAppendKeyFields()).AsValue().Unstructured().(map[string]any)
-	own := kinds.NewOf(live)
-	return own, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, own)
+	stored := owner.recorded(kinds.KindOf(live)).Stored
+	own, asWritten = kinds.NewOf(live), stored != "" && stored == cache.Stored(live)
+	return own, asWritten, runtime.DefaultUnstructuredConverter.FromUnstructured(fields, own)
+}
+
+// IsDesired reports whether the desired state of a child is the one that was written last, by what
+// status says.
+func (c *Child) IsDesired(owner *Owner) (bool, error) {
+	hash, err := hashOf(c.Desired)
+	return err == nil && hash == owner.recorded(kinds.KindOf(c.Live)).Desired, err
 }
 
 // Compare reports whether two desired states differ when both have Kubernetes' defaults of a pod

@@ -65,14 +65,14 @@ func (r *Reconciler) hold(ctx context.Context, s *State) error {
 		return err
 	}
 	s.configured.template = hash
-	if !s.Pods.Exists() || s.Status.Template == hash {
+	if s.Status.Template == hash || !s.Pods.Exists() && s.Status.KeptTemplate == "" {
 		return nil
+	}
+	if same, err := s.Pods.IsDesired(s.owner()); err != nil || same && s.Status.Template == "" {
+		return err
 	}
 	w, err := r.untilChange(ctx, s)
 	if err != nil || w.reason == "" {
-		return err
-	}
-	if written, err := r.Writer.HasTemplate(ctx, s.owner(), s.Pods); err != nil || written {
 		return err
 	}
 	return r.keep(ctx, s, w)
@@ -98,9 +98,8 @@ func (r *Reconciler) keep(ctx context.Context, s *State, w wait) error {
 		return err
 	}
 	desired, what := kinds.PodTemplate(s.Pods.Desired), []string{"spec"}
-	if present == nil {
-		s.held = held{template: true, unknown: true}
-	} else {
+	switch {
+	case present != nil:
 		changed, differs := changedFields(s.Pods.Live, present, desired)
 		if !differs {
 			return nil
@@ -111,10 +110,16 @@ func (r *Reconciler) keep(ctx context.Context, s *State, w wait) error {
 			}
 		}
 		s.held = held{template: true, ports: slices.ContainsFunc(changed, func(path string) bool { return strings.Contains(path, ".ports[") })}
-		s.Pods.Expect = append(s.Pods.Expect, apply.Generation(s.Pods.Live.GetGeneration()))
 		if *desired = *present; len(changed) > 0 {
 			what = changed[:min(len(changed), 3)]
 		}
+		if s.Pods.Exists() {
+			s.Pods.Expect = append(s.Pods.Expect, apply.Generation(s.Pods.Live.GetGeneration()))
+		}
+	case s.Pods.Exists():
+		s.held = held{template: true, unknown: true}
+	default:
+		return nil
 	}
 	s.configured = configured{
 		reason: w.reason, waiting: fmt.Sprintf("rollout of changed %s is on hold: %s", strings.Join(what, ", "), w.cause), again: w.again,
@@ -139,20 +144,31 @@ func changedFields(like client.Object, present, changed *corev1.PodTemplateSpec)
 	return paths, differs
 }
 
-// present returns the pod template that the controller has written last, and whether there is a
-// record of it; nil if that is not known, because another client has changed the child as well.
+// present returns the pod template that the pods are to have now, and whether there is a record of it:
+// the desired one if a write of it has lost its answer, that of the record, or what was written last.
+// It is nil if none of them is known, because there is no child, or another client has changed it.
 func (r *Reconciler) present(ctx context.Context, s *State) (template *corev1.PodTemplateSpec, recorded bool, err error) {
+	own, asWritten, err := r.Writer.Own(ctx, s.owner(), s.Pods)
+	if err != nil {
+		return nil, false, err
+	}
+	if own != nil {
+		if template = kinds.PodTemplate(own); asWritten && s.Status.KeptTemplate == "" {
+			return template, false, nil
+		}
+		if _, differs := changedFields(own, template, kinds.PodTemplate(s.Pods.Desired)); !differs {
+			return template, true, nil
+		}
+	}
 	if s.Status.KeptTemplate != "" {
-		template, err = r.recorded(ctx, s, s.Status.KeptTemplate)
-		if err != nil || template != nil {
+		if template, err := r.recorded(ctx, s, s.Status.KeptTemplate); err != nil || template != nil {
 			return template, true, err
 		}
 	}
-	own, err := r.Writer.Own(ctx, s.owner(), s.Pods)
-	if err != nil || own == nil {
-		return nil, false, err
+	if asWritten {
+		return template, false, nil
 	}
-	return kinds.PodTemplate(own), false, nil
+	return nil, false, nil
 }
 
 // recorded returns the pod template of a record, nil if there is none with that hash.
