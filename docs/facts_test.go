@@ -171,28 +171,6 @@ func TestToolsAreNamed(t *testing.T) {
 	}
 }
 
-// No command of a page applies a part of the install with the settings that this repository has, in place of the
-// reader's: the images, the namespace, the certificates. "kubectl replace" would store what the server has added as
-// what was last applied, and the next apply fails.
-func TestNoCommandRollsTheInstallBack(t *testing.T) {
-	line := regexp.MustCompile(`(?m)^ *(?:\$ )?(?:make deploy\b|kubectl ).*$|^ {4,}.*\bkubectl .*$`)
-	part := regexp.MustCompile(`kubectl (?:apply|delete|replace).* -[fk] config/(certs|webhook|controller|operator|policies|network|namespaced)|kubectl replace`)
-	image := regexp.MustCompile(`\b(IMG|IMG_WEBHOOK|REGISTRY|TAG)=`)
-	checked := 0
-	for _, page := range pages() {
-		text := strings.ReplaceAll(read(t, page), "\\\n", "")
-		for _, found := range line.FindAllString(text, -1) {
-			checked++
-			if command := strings.TrimSpace(found); part.MatchString(command) || strings.HasPrefix(command, "make deploy") && !image.MatchString(command) {
-				t.Errorf("%s: %s", page, command)
-			}
-		}
-	}
-	if checked < 100 {
-		t.Errorf("only %d commands were found", checked)
-	}
-}
-
 // A reader gets through a page: only the reference of the API, in which readers look fields up, may be longer. A start
 // page leads to each of them.
 func TestNoPageIsTooLongOrHidden(t *testing.T) {
