@@ -520,7 +520,7 @@ type WorkloadStatus struct {
 	Address string `json:"address,omitempty"`
 
 	// url is the address from outside of the cluster, as scheme://host/path of spec.route: the first host that has no *.
-	// Empty until a Gateway has accepted the HTTPRoute as it is now.
+	// Empty until a Gateway has accepted the HTTPRoute: as it is now, if it says of which spec.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1300

@@ -38,7 +38,7 @@ type WorkloadStatusApplyConfiguration struct {
 	// name.namespace.svc:port. Empty if there are no ports.
 	Address *string `json:"address,omitempty"`
 	// url is the address from outside of the cluster, as scheme://host/path of spec.route: the first host that has no *.
-	// Empty until a Gateway has accepted the HTTPRoute as it is now.
+	// Empty until a Gateway has accepted the HTTPRoute: as it is now, if it says of which spec.
 	URL *string `json:"url,omitempty"`
 	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
 	// spec.schedules.
