@@ -55,7 +55,7 @@ const zh = {
   outline: { level: [2, 3], label: '本页' },
   docFooter: { prev: '上一页', next: '下一页' },
   editLink: { pattern: ({ filePath }) => `https://github.com/modelbox-operator/modelbox-operator/edit/main/docs/${filePath}`, text: '编辑本页' },
-  darkModeSwitchLabel: '深色模式', sidebarMenuLabel: '菜单', returnToTopLabel: '回到顶部',
+  darkModeSwitchLabel: '深色模式', langMenuLabel: '语言', sidebarMenuLabel: '菜单', returnToTopLabel: '回到顶部',
 }
 
 export default defineConfig({
@@ -84,14 +84,15 @@ export default defineConfig({
     editLink: { pattern: ({ filePath }) => `https://github.com/modelbox-operator/modelbox-operator/edit/main/docs/${filePath}` },
     socialLinks: [{ icon: 'github', link: repository }],
     i18nRouting: false, // Some pages are in one language; each that is in both has a link to the other.
-    search: {
-      provider: 'local',
-      options: {
-        locales: { 'zh-CN': { translations: { button: { buttonText: '搜索' }, modal: { noResultsText: '没有结果' } } } },
+    search: { provider: 'local', options: {
+      locales: { 'zh-CN': { translations: { button: { buttonText: '搜索' }, modal: { noResultsText: '没有结果', resetButtonTitle: '清除', footer: { navigateText: '选择', selectText: '打开', closeText: '关闭' } } } } },
+      miniSearch: {
         // Chinese has no spaces between words. The function runs in the browser too, so it uses nothing from here.
-        miniSearch: { options: { tokenize: (text) => text.split(/[\s\p{P}\p{S}]+/u).flatMap((word) => (/\p{Script=Han}/u.test(word)
-          ? [...new Intl.Segmenter('zh', { granularity: 'word' }).segment(word)].map((s) => s.segment) : word)) } },
+        options: { tokenize: (text) => text.split(/[\s\p{P}\p{S}]+/u).flatMap((word) => (/\p{Script=Han}/u.test(word)
+          ? [...new Intl.Segmenter('zh', { granularity: 'word' }).segment(word)].map((s) => s.segment) : word)) },
+        // Who looks for a reason or the text of an error has a problem.
+        searchOptions: { boostDocument: (page) => (/\/(troubleshooting|refusals|alerts)\.html/.test(page) ? 3 : 1) },
       },
-    },
+    } },
   },
 })
