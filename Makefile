@@ -192,6 +192,9 @@ cli: ## Build the command bin/modelbox, and bin/kubectl-modelbox for "kubectl mo
 	@$(GO) build -ldflags '-s -w' -o $(BIN)/modelbox ./cli
 	@ln -sf modelbox $(BIN)/kubectl-modelbox
 
+picture: cli ## Draw what a user sees in the demo into docs/pictures/terminal.svg, for README
+	@./hack/binaries.sh >/dev/null && $(PROGRAMS) && PICTURE=docs/pictures/terminal.svg exec hack/local/demo.sh
+
 docs-site: ## Build docs/ as a site with a search into dist/site; needs Node 18 or later with npm (BASE=/path/ if it is not at the root)
 	@command -v npm >/dev/null || { echo "docs-site: this needs Node 18 or later, with npm" >&2; exit 1; }
 	@cd hack/site && npm ci --ignore-scripts --no-audit --no-fund && npx vitepress build 2>&1 | awk '{print} /Error:/ {failed = 1} END {exit failed}'

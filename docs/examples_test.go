@@ -5,6 +5,7 @@ package docs_test
 
 import (
 	"bytes"
+	"html"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -94,6 +95,22 @@ func TestExamplesAreSamples(t *testing.T) {
 		if !strings.Contains(read(t, "servers.md"), sample(t, file)) && !strings.Contains(read(t, "modelbox.md"), "("+file+")") {
 			t.Errorf("%s is not in servers.md, word for word and indented by four spaces, and modelbox.md has no link to it", file)
 		}
+	}
+}
+
+// The picture of a terminal, which "make picture" draws from a cluster, has the errors of today.
+func TestThePictureIsCurrent(t *testing.T) {
+	picture := html.UnescapeString(regexp.MustCompile(`</text>\n *<text[^>]*>|<[^>]*>`).ReplaceAllString(read(t, "pictures/terminal.svg"), " "))
+	manifest := regexp.MustCompile(`box bad '(.*)' >`).FindStringSubmatch(read(t, "../hack/local/demo.sh"))
+	output, _ := run("lint", "{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: bad}, spec: "+manifest[1]+"}")
+	found := regexp.MustCompile(`(?m) (spec\..*)$`).FindAllStringSubmatch(output, -1)
+	for _, each := range found {
+		if !strings.Contains(strings.Join(strings.Fields(picture), " "), "* "+each[1]) {
+			t.Errorf("make picture: it does not have %s", each[1])
+		}
+	}
+	if len(found) != 3 {
+		t.Errorf("lint says %s", output)
 	}
 }
 

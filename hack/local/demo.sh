@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Shows and checks the main features, on a local control plane of its own: "make demo". It needs
 # bin/local, bin/webhook and bin/controller. KEEP=1 leaves everything running until Ctrl-C, and the
-# cluster after that. CLUSTER is the name of the cluster.
+# cluster after that. CLUSTER is the name of the cluster, and PICTURE a file that the demo is drawn into.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export CLUSTER=${CLUSTER:-modelbox-demo} LOCAL=1 CONTEXT='' ENABLE_WEBHOOKS=true WEBHOOK_ARGS=--sizes-file=config/sizes/sizes.yaml
@@ -231,6 +231,19 @@ idle() {
 }
 await "the controller to send no requests" idle
 ok "for 5 s the controller sent no requests to the API server except for its lease and its watches"
+
+# PICTURE is a file for what README shows of this cluster: "make picture".
+if [ -n "${PICTURE:-}" ]; then
+  folder=$(mktemp -d)
+  box bad '{image: "A B", rollingUpdate: 0, ports: [{port: 80, targetPort: http}]}' >"$folder/bad.yaml"
+  sed 's/nginx:1.7.9/nginx:1.27/; s/replicas: 4/replicas: 5/' $sample >"$folder/modelbox.yaml"
+  for command in "kubectl get mb" "kubectl apply -f bad.yaml" "modelbox plan -f modelbox.yaml"; do
+    echo "$ $command"
+    (cd "$folder" && PATH=$OLDPWD/bin:$PATH && env $command 2>&1 || true) | fold -s -w 118 | sed 's/ *$//'
+    echo
+  done | go run ./hack/picture "What a user sees" >"$PICTURE"
+  rm -r "$folder"
+fi
 
 printf '\nEverything was as expected, after %d s.\n' $SECONDS
 if [ "${KEEP:-0}" != 0 ]; then
