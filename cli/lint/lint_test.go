@@ -57,6 +57,14 @@ x.yaml:5: warning: ModelBox "web": spec.resourceType: vllm-l4 is a size of the c
 x.yaml:6: error: ModelBox "web": spec.model.uri: Invalid value: "hf://org/name@main": "main" is a branch, a tag or a short commit, which can stand for other files later; use the 40 hexadecimal digits of the commit; 'modelbox pin -f x.yaml' writes the commit`},
 		"a number that something else sets": {box + "  image: a:1\n  replicas: 2\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", `
 x.yaml:6: warning: ModelBox "web": spec.replicas: spec.autoscaling sets it too, and each apply of this number undoes that; remove it from the manifest`},
+		"one, which an apply sets as well": {box + "  image: a:1\n  replicas: 1\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", `
+x.yaml:6: warning: ModelBox "web": spec.replicas: spec.autoscaling sets it too, and each apply of this number undoes that; remove it from the manifest`},
+		"one, beside schedules": {box + "  image: a:1\n  replicas: 1\n  schedules: [{name: a, schedule: 0 8 * * *, replicas: 2}]\n", `
+x.yaml:6: warning: ModelBox "web": spec.replicas: spec.schedules sets it too, and each apply of this number undoes that; remove it from the manifest
+x.yaml:7: note: ModelBox "web": spec.schedules[0]: 2 replicas from T on
+x.yaml:7: note: ModelBox "web": spec.schedules[0]: 2 replicas from T on
+x.yaml:7: note: ModelBox "web": spec.schedules[0]: 2 replicas from T on`},
+		"no number beside what sets it":  {box + "  image: a:1\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", ""},
 		"how an autoscaler cannot scale": {box + "  image: a:1\n  resources: {requests: {cpu: 1}}\n  autoscaling:\n    maxReplicas: 4\n    behavior:\n      scaleDown:\n        stabilizationWindowSeconds: 7200\n        policies: []\n", `
 x.yaml:11: error: ModelBox "web": spec.autoscaling.behavior.scaleDown.stabilizationWindowSeconds: Invalid value: 7200: must be between 0 and 3600, inclusive
 x.yaml:12: error: ModelBox "web": spec.autoscaling.behavior.scaleDown.policies: Required value: must have a policy; remove it for the default, or set selectPolicy: Disabled not to scale`},
