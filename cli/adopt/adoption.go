@@ -24,6 +24,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Adoption is what gives a Deployment, and perhaps a Service, to an object.
@@ -41,7 +42,9 @@ type Adoption struct {
 	// the user has to know. Diff is what the operator will change of the two, beside its own
 	// annotations.
 	Conflicts, Notes []string
-	Diff             string
+	// Warnings are those of admission for the object to create, and of the claims of the pods.
+	Warnings []string
+	Diff     string
 
 	children []child
 }
@@ -79,7 +82,30 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 			return err
 		}
 	}
+	a.claims(ctx, d)
 	return a.conflicts(ctx, kind, key)
+}
+
+// claims adds what is risky about the claims of a Deployment, as in a Report.
+func (a *Adoption) claims(ctx context.Context, d *appsv1.Deployment) {
+	modes := map[string][]string{}
+	for _, v := range d.Spec.Template.Spec.Volumes {
+		if v.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim, name := &corev1.PersistentVolumeClaim{}, v.PersistentVolumeClaim.ClaimName
+		if a.Client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, claim) != nil {
+			continue // Nothing is known of one that may not be read.
+		}
+		for _, mode := range claim.Spec.AccessModes {
+			modes[name] = append(modes[name], string(mode))
+		}
+	}
+	for _, risk := range rules.Risks(d, modes) {
+		if risk.Type == claims.Kind {
+			a.Warnings = append(a.Warnings, "persistentvolumeclaim/"+risk.Name+" "+risk.Message)
+		}
+	}
 }
 
 // decide sets Object, Exists and Done, and returns the children that the operator builds for the
@@ -157,6 +183,7 @@ func (a *Adoption) object(kind *kinds.Kind, found *unstructured.Unstructured, d 
 	if err := resp.Err(); err != nil {
 		return nil, fmt.Errorf("deployment %q runs what the fields of the kind %s cannot say: %w", d.Name, kind.GVK.Kind, err)
 	}
+	a.Warnings = resp.Warnings
 	return resp.Object, nil
 }
 

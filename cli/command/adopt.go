@@ -133,6 +133,9 @@ func (o *adoptOptions) explain(adoption *adopt.Adoption) {
 	for _, conflict := range adoption.Conflicts {
 		fmt.Fprintln(&text, "conflict:", conflict)
 	}
+	for _, warning := range adoption.Warnings {
+		fmt.Fprintln(&text, "warning:", strings.ReplaceAll(warning, "\n", "\n    "))
+	}
 	for _, note := range adoption.Notes {
 		fmt.Fprintln(&text, "note:", note)
 	}

@@ -64,7 +64,9 @@ type Request struct {
 // Response is the result of a request.
 type Response struct {
 	// Object is the object as it would be stored, nil if there is an error.
-	Object   *unstructured.Unstructured
+	Object *unstructured.Unstructured
+	// Warnings are those of admission. One that it sends as two, because warnings are short, is one
+	// of two lines.
 	Warnings []string
 	// Strict are the errors of unknown and duplicate fields.
 	Strict []error
@@ -116,7 +118,7 @@ func Dry(kind *kinds.Kind, req Request) (r Response) {
 	if req.Old == nil {
 		obj.SetManagedFields(applied(req.Object))
 	}
-	r.Warnings = append(r.Warnings, kind.Warn(obj)...)
+	r.Warnings = whole(kind.Warn(obj))
 	if r.Object, err = patched(object, before, spec(obj)); err != nil {
 		return Response{Invalid: field.ErrorList{field.InternalError(nil, err)}}
 	}
@@ -237,6 +239,18 @@ func applied(object *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
 	fields, err := fieldpath.SetFromValue(value.NewValueInterface(object.Object)).ToJSON()
 	utilruntime.Must(err) // It has been decoded from JSON.
 	return []metav1.ManagedFieldsEntry{{Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(fields))}}
+}
+
+// whole returns warnings in which what follows a colon at the end belongs to the one before.
+func whole(warnings []string) (out []string) {
+	for i, text := range warnings {
+		if i > 0 && strings.HasSuffix(warnings[i-1], ":") {
+			out[len(out)-1] += "\n" + text
+		} else {
+			out = append(out, text)
+		}
+	}
+	return out
 }
 
 // add adds the errors of metadata and of the schema about other fields: where several errors are

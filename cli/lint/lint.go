@@ -95,9 +95,9 @@ type Object struct {
 // of the cluster; without them, the values of an object with a size are not checked.
 func Check(docs []manifest.Document, namespace string, sizes modelbox.Sizes) (found []Finding, checked []Object) {
 	found = []Finding{} // In JSON it is a list also if it is empty.
-	changes := map[string]int{}
+	changes, modes := map[string]int{}, accessModes(docs, namespace)
 	for i := range docs {
-		c := checker{doc: &docs[i], namespace: namespace, sizes: sizes, changes: changes}
+		c := checker{doc: &docs[i], namespace: namespace, sizes: sizes, changes: changes, modes: modes}
 		if object, ok := c.check(); ok {
 			checked = append(checked, object)
 		}
@@ -112,7 +112,25 @@ type checker struct {
 	namespace string
 	sizes     modelbox.Sizes
 	changes   map[string]int
+	modes     map[string]map[string][]string // Of claims: by namespace and name.
 	found     []Finding
+}
+
+// accessModes returns those of the claims among documents, by namespace and name.
+func accessModes(docs []manifest.Document, namespace string) map[string]map[string][]string {
+	out := map[string]map[string][]string{}
+	for i := range docs {
+		o := docs[i].Object
+		if docs[i].Err != nil || o.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim") {
+			continue
+		}
+		in := cmp.Or(o.GetNamespace(), namespace)
+		if out[in] == nil {
+			out[in] = map[string][]string{}
+		}
+		out[in][o.GetName()], _, _ = unstructured.NestedStringSlice(o.Object, "spec", "accessModes") // Another type has no modes.
+	}
+	return out
 }
 
 // check returns the object of the document, and whether it is of one of the five kinds.
@@ -149,15 +167,10 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 	resp := create.Dry(kind, create.Request{
 		Object: object, Duplicates: c.doc.Duplicates, Namespace: cmp.Or(c.doc.Object.GetNamespace(), c.namespace), Sizes: c.sizes,
 	})
-	for i, text := range resp.Warnings {
+	for _, text := range resp.Warnings {
 		severity := Warning
 		if announcement.MatchString(text) {
 			severity = Note
-		}
-		if i > 0 && strings.HasSuffix(resp.Warnings[i-1], ":") { // A warning is short, so this is the rest of that one.
-			last := &c.found[len(c.found)-1]
-			last.Message += "\n" + text
-			continue
 		}
 		c.text(text, severity, "Warning")
 	}
@@ -166,6 +179,7 @@ func (c *checker) create(kind *kinds.Kind) *unstructured.Unstructured {
 	}
 	if resp.Object != nil {
 		c.hints(resp.Object)
+		c.claims(kind, resp.Object)
 		c.count(resp.Object, time.Now())
 	}
 	for _, err := range resp.Invalid {
@@ -250,6 +264,17 @@ func (c *checker) hints(obj *unstructured.Unstructured) {
 		found := modelPath.FindStringSubmatch(strings.Join(box.Spec.Args[max(i-1, 0):i+1], "\n"))
 		if found != nil && !isMounted(template.Spec.Containers[at].VolumeMounts, path.Clean(found[1])) {
 			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, path.Clean(found[1]), all[0].At, all[0].MountPath), Note, "Hint")
+		}
+	}
+}
+
+// claims adds what a rolling update does with the claims of a valid object that are among the
+// documents.
+func (c *checker) claims(kind *kinds.Kind, obj *unstructured.Unstructured) {
+	modes := c.modes[cmp.Or(obj.GetNamespace(), c.namespace)]
+	if owner := kind.New(); len(modes) > 0 && kind.HasPods() && create.Into(obj, owner) == nil {
+		for _, text := range kind.Workload(owner, models.Fetcher{}).ClaimHints(modes) {
+			c.text(text, Warning, "Warning")
 		}
 	}
 }

@@ -64,7 +64,7 @@ x.yaml:6: warning: ModelBox "web": spec.replicas: spec.schedules sets it too, an
 x.yaml:7: note: ModelBox "web": spec.schedules[0]: 2 replicas from T on
 x.yaml:7: note: ModelBox "web": spec.schedules[0]: 2 replicas from T on
 x.yaml:7: note: ModelBox "web": spec.schedules[0]: 2 replicas from T on`},
-		"no number beside what sets it":  {box + "  image: a:1\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", ""},
+		"no number beside what sets it": {box + "  image: a:1\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", ""},
 		"how an autoscaler cannot scale": {box + "  image: a:1\n  resources: {requests: {cpu: 1}}\n  autoscaling:\n    maxReplicas: 4\n    behavior:\n      scaleDown:\n        stabilizationWindowSeconds: 7200\n        policies: []\n", `
 x.yaml:11: error: ModelBox "web": spec.autoscaling.behavior.scaleDown.stabilizationWindowSeconds: Invalid value: 7200: must be between 0 and 3600, inclusive
 x.yaml:12: error: ModelBox "web": spec.autoscaling.behavior.scaleDown.policies: Required value: must have a policy; remove it for the default, or set selectPolicy: Disabled not to scale`},
@@ -184,6 +184,37 @@ func TestHints(t *testing.T) {
 		without + "  model: {uri: pvc://a}\n  podTemplate: {spec: {containers: [{name: web, volumeMounts: [{name: v, mountPath: /model}]}], volumes: [{name: v, emptyDir: {}}]}}\n"} {
 		if got := text(t, check(t, manifest)); got != "" {
 			t.Errorf("%s\n%s", manifest, got)
+		}
+	}
+}
+
+// A claim of the manifests that one node at a time can mount is warned of where a rolling update
+// creates a pod first.
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	claim := func(namespace, mode string) string {
+		return "---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data, namespace: " + namespace + "}\nspec: {accessModes: [" + mode + "]}\n"
+	}
+	const (
+		once    = "data is ReadWriteOnce: in a rolling update, a pod on another node waits for the one before; "
+		volume  = "  podTemplate:\n    spec:\n      volumes:\n      - {name: v, persistentVolumeClaim: {claimName: data}}\n"
+		volumes = "spec.podTemplate.spec.volumes[0]: " + once
+		app     = "apiVersion: app.huolala.cn/v1\nkind: App\nmetadata: {name: web}\nspec:\n"
+		adopted = "  selector: {app: web}\n  podTemplate:\n    metadata: {labels: {app: web}}\n    spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}\n"
+	)
+	for name, tc := range map[string]struct{ text, want string }{
+		"a volume":          {box + "  image: a:1\n" + volume + claim("default", "ReadWriteOnce"), `x.yaml:9: warning: ModelBox "web": ` + volumes + "set spec.strategy: {type: Recreate}"},
+		"before the object": {claim("default", "ReadWriteOnce") + "---\n" + box + "  image: a:1\n  model: {uri: pvc://data}\n", `x.yaml:12: warning: ModelBox "web": spec.model: ` + once + "set spec.strategy: {type: Recreate}"},
+		"an App":            {app + "  image: a:1\n" + volume + claim("default", "ReadWriteOnce"), `x.yaml:9: warning: App "web": ` + volumes + "use a ModelBox, which has spec.strategy"},
+		"Recreate":          {box + "  image: a:1\n  strategy: {type: Recreate}\n" + volume + claim("default", "ReadWriteOnce"), ""},
+		"no spare pod":      {box + "  image: a:1\n  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n" + volume + claim("default", "ReadWriteOnce"), ""},
+		"no pods":           {box + "  image: a:1\n  replicas: 0\n" + volume + claim("default", "ReadWriteOnce"), ""},
+		"many nodes":        {box + "  image: a:1\n" + volume + claim("default", "ReadWriteOnce, ReadOnlyMany"), ""},
+		"another namespace": {box + "  image: a:1\n" + volume + claim("other", "ReadWriteOnce"), ""},
+		"an adopted App, whose strategy is not known": {app + "  image: a:1\n" + adopted + claim("default", "ReadWriteOnce"), ""},
+	} {
+		if got := strings.TrimSpace(text(t, check(t, tc.text))); got != tc.want {
+			t.Errorf("%s: got\n%s\nwant\n%s", name, got, tc.want)
 		}
 	}
 }

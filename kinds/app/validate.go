@@ -78,6 +78,6 @@ func replicas(app, old *appv1.App) *children.Replicas {
 
 // Warn returns warnings on what in a valid App is likely to be a mistake.
 func Warn(app *appv1.App) []string {
-	out := append(Pods(app).Warnings(), ports.NodePortWarnings(portsPath, app.Spec.Ports)...)
-	return append(out, children.Warn(spec, OptionalChildren(app))...)
+	w := Workload(app)
+	return slices.Concat(w.Hints(), w.Warnings(), ports.NodePortWarnings(portsPath, app.Spec.Ports), children.Warn(spec, w.Optional))
 }

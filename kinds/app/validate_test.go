@@ -169,6 +169,13 @@ func TestWarn(t *testing.T) {
 		`{image: a:1}`: nil,
 		`{image: a}`:   {"spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent"},
 		`{image: a:latest, imagePullPolicy: Always}`: {"spec.image: the image of tag latest can change; use a version tag or a digest"},
+		`{image: a:1, resources: {limits: {nvidia.com/gpu: 2}}}`: {
+			"spec.resources: a rollout needs a free nvidia.com/gpu; use a ModelBox, which has spec.strategy",
+			"spec.resources: for several nvidia.com/gpu, mount an emptyDir of medium Memory at /dev/shm, which has 64 MiB",
+		},
+		`{image: a:1, selector: {a: b}, resources: {limits: {nvidia.com/gpu: 1}}}`: nil, // It keeps the strategy of the Deployment.
+		`{image: a:1, replicas: 4, resources: {limits: {nvidia.com/gpu: 1}}}`:      nil,
+		`{image: a:1, monitoring: {port: 9100}}`:                                   {"spec.monitoring.port: no container lists 9100, so nothing is scraped; add it to the ports of one"},
 	} {
 		if diff := cmp.Diff(want, app.Warn(read(t, spec))); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", spec, diff)

@@ -28,7 +28,7 @@ var monitoring = Block{
 }
 
 func podMonitor(o *Object) kinds.Object {
-	port, found := o.metricsPort()
+	port, found := o.MetricsPort()
 	if !found {
 		return nil
 	}
@@ -51,8 +51,8 @@ func podMonitor(o *Object) kinds.Object {
 	})
 }
 
-// metricsPort returns the container port that serves the metrics.
-func (o *Object) metricsPort() (port intstr.IntOrString, found bool) {
+// MetricsPort returns the container port that serves the metrics.
+func (o *Object) MetricsPort() (port intstr.IntOrString, found bool) {
 	switch {
 	case o.Monitoring == nil:
 		return port, false
@@ -71,7 +71,7 @@ func validateMonitoring(path *field.Path, o *Object) field.ErrorList {
 		return nil
 	}
 	var errs field.ErrorList
-	if _, found := o.metricsPort(); !found {
+	if _, found := o.MetricsPort(); !found {
 		errs = append(errs, field.Required(path.Child("port"), "must be set if spec.ports is empty: the container port that serves the metrics"))
 	}
 	for _, message := range portErrors(o.Monitoring.Port) {

@@ -59,7 +59,8 @@ func label(label string) field.ErrorList {
 
 // Warn returns warnings on what in a valid Genericdaemon is likely to be a mistake.
 func Warn(daemon *mydomainv1beta1.Genericdaemon) []string {
-	out := Pods(daemon).Warnings()
+	w := Workload(daemon)
+	out := append(w.Hints(), w.Warnings()...)
 	if daemon.Spec.Label == "" {
 		out = append(out, labelPath.String()+": empty, so the daemon runs on every node")
 	}

@@ -312,6 +312,7 @@ func TestValidateName(t *testing.T) {
 
 func TestWarn(t *testing.T) {
 	t.Parallel()
+	const metrics, unlisted = "spec.monitoring.port: no container lists ", ", so nothing is scraped; add it to the ports of one"
 	const spare = "spec.strategy: set {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}: a rollout needs a free nvidia.com/gpu"
 	for name, tc := range map[string]struct {
 		spec string
@@ -371,6 +372,16 @@ podTemplate: {spec: {containers: [{name: b, image: b}], initContainers: [{name: 
 			`{image: a:1, strategy: {type: Recreate}, resources: {limits: {nvidia.com/gpu: 2}}, podTemplate: {spec: {
   volumes: [{name: shm, emptyDir: {medium: Memory}}], containers: [{name: web, volumeMounts: [{name: shm, mountPath: /dev/shm}]}]}}}`, nil,
 		},
+		"a port for metrics that a container lists": {
+			`{image: a:1, ports: [{name: http, port: 80}], monitoring: {port: metrics}, podTemplate: {spec: {containers: [{name: b, image: b:1, ports: [{name: metrics, containerPort: 9100}]}]}}}`, nil,
+		},
+		"one that is made of a port":   {`{image: a:1, ports: [{name: http, port: 80, targetPort: 8080}], monitoring: {port: http}}`, nil},
+		"one that is made of a target": {`{image: a:1, ports: [{port: 80, targetPort: 8080}], monitoring: {port: 8080}}`, nil},
+		"the first port, which adopted pods do not list": {
+			`{image: a:1, selector: {app: web}, ports: [{port: 80, targetPort: 8080}], monitoring: {}, podTemplate: {metadata: {labels: {app: web}}}}`, []string{metrics + "8080" + unlisted},
+		},
+		"one that is that of a Service":         {`{image: a:1, ports: [{port: 80, targetPort: 8080}], monitoring: {port: 80}}`, []string{metrics + "80" + unlisted}},
+		"one with a name that no container has": {`{image: a:1, monitoring: {port: metrics}}`, []string{metrics + "metrics" + unlisted}},
 		"a claim": {
 			`{image: a:1, resources: {claims: [{name: a}]}, podTemplate: {spec: {resourceClaims: [{name: a, resourceClaimName: a}]}}}`,
 			[]string{strings.Replace(spare, "nvidia.com/gpu", "device", 1)},

@@ -57,19 +57,27 @@ func containerRisks(c *corev1.Container, podRequests bool) (out []Risk) {
 	return out
 }
 
-// claimRisks returns the claims of volumes that only one node at a time, or one pod, can mount.
+// claimRisks returns the claims of volumes that pods on several nodes cannot mount.
 func claimRisks(volumes []corev1.Volume, modes map[string][]string) (out []Risk) {
 	for _, v := range volumes {
 		if v.PersistentVolumeClaim == nil {
 			continue
 		}
 		name := v.PersistentVolumeClaim.ClaimName
-		if len(modes[name]) > 0 && !slices.ContainsFunc(modes[name], func(mode string) bool { return strings.HasSuffix(mode, "Many") }) {
-			out = append(out, Risk{"PersistentVolumeClaim", name,
-				"is " + modes[name][0] + ": in a rolling update, a pod on another node waits for the one before; set type: Recreate"})
+		if text := ClaimHint(modes[name]); text != "" {
+			out = append(out, Risk{"PersistentVolumeClaim", name, text + "; set type: Recreate"})
 		}
 	}
 	return out
+}
+
+// ClaimHint says what a rolling update does with a claim of some access modes, "" if they are not
+// known, or pods on several nodes can mount it.
+func ClaimHint(modes []string) string {
+	if len(modes) == 0 || slices.ContainsFunc(modes, func(mode string) bool { return strings.HasSuffix(mode, "Many") }) {
+		return ""
+	}
+	return "is " + modes[0] + ": in a rolling update, a pod on another node waits for the one before"
 }
 
 func imageRisk(path *field.Path, c *corev1.Container) []Risk {
