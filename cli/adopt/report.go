@@ -160,6 +160,9 @@ func rowOf(u *unstructured.Unstructured, in *content, preferred []*kinds.Kind) R
 	}
 	render.SetDefaults(d)
 	row.Risks = append(row.Risks, rules.Risks(d, in.modes)...)
+	for name := range in.services {
+		row.Risks = append(row.Risks, rules.ServiceRisk(name, &d.Spec.Template.Spec)...)
+	}
 	left := row.adopt(d, in, preferred)
 	if row.Becomes == "" {
 		return row

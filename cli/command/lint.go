@@ -88,7 +88,7 @@ would warn of: unknown and duplicate fields, the schema, and the operator's own 
 paths and lines. More than ten scheduled times in one minute of a namespace are a warning. No cluster and no network is
 used, so it runs in pre-commit hooks and in CI.
 
-Objects of other kinds are passed over; what is no object is noted. What only a cluster knows is not checked: other webhooks, policies,
+Objects of other kinds are passed over, but the access modes of claims count; what is no object is noted. What only a cluster knows is not checked: other webhooks, policies,
 quotas, permissions, and names that are taken.
 
 Exit codes: 0 without errors, 1 with errors (or with warnings if --strict is set), 3 if it cannot run, or nothing was read.`,

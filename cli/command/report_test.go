@@ -136,6 +136,11 @@ var corpus = map[string]running{
 	"claim-two-pods":       {mounts(func(d *appsv1.Deployment) { d.Spec.Replicas, d.Spec.Strategy = new(int32(2)), strategy(0, 1) }), claimOf("ReadWriteOnce"), "App | PersistentVolumeClaim data"},
 	"claim-many":           {mounts(nil), claimOf("ReadWriteOnce", "ReadWriteMany"), "App |"},
 	"claim-unknown":        {mounts(nil), nil, "App |"},
+	"vllm":                 {image("vllm/vllm-openai:v1"), []client.Object{serviceNamed("vllm", func(s *corev1.ServiceSpec) { s.Selector = nil })}, "App | ServiceLinks vllm"},
+	"vllm-no-links": {func(d *appsv1.Deployment, c *corev1.Container) {
+		c.Image, d.Spec.Template.Spec.EnableServiceLinks = "vllm/vllm-openai:v1", new(bool)
+	}, []client.Object{serviceNamed("vllm", func(s *corev1.ServiceSpec) { s.Selector = nil })}, "App |"},
+	"vllm-another-server": {nil, []client.Object{serviceNamed("vllm", func(s *corev1.ServiceSpec) { s.Selector = nil })}, "App |"},
 	"all": {func(d *appsv1.Deployment, c *corev1.Container) {
 		devices("2", nil)(d, c)
 		liveness(3, nil)(d, c)

@@ -80,6 +80,21 @@ func ClaimHint(modes []string) string {
 	return "is " + modes[0] + ": in a rolling update, a pod on another node waits for the one before"
 }
 
+// BreaksVLLM reports whether a Service of the namespace makes vLLM fail in a pod: Kubernetes sets
+// NAME_PORT to the address of each (https://docs.vllm.ai/en/stable/configuration/env_vars).
+func BreaksVLLM(service string, pod *corev1.PodSpec) bool {
+	return service == "vllm" && ptr.Deref(pod.EnableServiceLinks, true)
+}
+
+// ServiceRisk returns what a Service of the namespace does to a Deployment whose image is one of vLLM.
+func ServiceRisk(service string, pod *corev1.PodSpec) []Risk {
+	isVLLM := slices.ContainsFunc(pod.Containers, func(c corev1.Container) bool { return strings.Contains(c.Image, "vllm") })
+	if !isVLLM || !BreaksVLLM(service, pod) {
+		return nil
+	}
+	return []Risk{{"ServiceLinks", service, "sets the variable VLLM_PORT, with which vLLM fails; set enableServiceLinks: false"}}
+}
+
 func imageRisk(path *field.Path, c *corev1.Container) []Risk {
 	if warning := ImageWarning(path.Child("image"), c.Image, ""); warning != "" {
 		return []Risk{{"Image", c.Name, warning}}

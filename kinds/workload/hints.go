@@ -61,10 +61,9 @@ func (w *Workload) needsSparePod() bool {
 
 func (w *Workload) knowsStrategy() bool { return !w.OnNodes && (w.isModelBox() || !w.adopted()) }
 
-// nameHints are about a Service that has the name of vLLM, because Kubernetes sets NAME_PORT to the
-// address of each Service of the namespace (https://docs.vllm.ai/en/stable/configuration/env_vars).
+// nameHints are about a Service whose name breaks the server.
 func (w *Workload) nameHints(pod func() *corev1.PodSpec) []string {
-	if w.Owner.GetName() != "vllm" || len(w.Ports) == 0 || !ptr.Deref(pod().EnableServiceLinks, true) {
+	if w.Owner.GetName() != "vllm" || len(w.Ports) == 0 || !rules.BreaksVLLM("vllm", pod()) {
 		return nil
 	}
 	return []string{"metadata.name: vLLM fails with the variable VLLM_PORT of a Service vllm; use another name"}

@@ -15,6 +15,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -165,7 +166,15 @@ func TestAdoptSays(t *testing.T) {
 	d.Annotations = map[string]string{"meta.helm.sh/release-name": "shop"}
 	service := serviceOf("web")
 	service.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "front:apps/Deployment:a/web"}
-	c.create(d, service, deploymentOf("other", nil, ""), serviceOf("front"))
+	other := deploymentOf("other", nil, "")
+	other.Spec.Template.Spec.Containers[0].Resources.Limits = corev1.ResourceList{"nvidia.com/gpu": resource.MustParse("1")}
+	other.Spec.Template.Spec.Volumes = []corev1.Volume{{Name: "v", VolumeSource: corev1.VolumeSource{
+		PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: "data"},
+	}}}
+	c.create(d, service, other, serviceOf("front"), &corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Name: "data"}, Spec: corev1.PersistentVolumeClaimSpec{
+		AccessModes: []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
+		Resources:   corev1.VolumeResourceRequirements{Requests: corev1.ResourceList{"storage": resource.MustParse("1Gi")}},
+	}})
 	c.create(&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "scaler"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 		MaxReplicas: 3, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 	}})
@@ -183,6 +192,14 @@ conflict: Argo CD application "front" manages Service "web" as well: take it out
 	// A ModelBox has minReadySeconds of its own.
 	got := c.run("adopt", "deployments.apps/web", "--kind", "modelbox")
 	for _, line := range []string{"note: the operator will change:\n", "\n-  minReadySeconds: 10\n+  minReadySeconds: 3\n", "note: service/web is not adopted"} {
+		if got.code != 0 || !strings.Contains(got.err, line) {
+			t.Errorf("%q is not in %+v", line, got)
+		}
+	}
+	// What is risky is said as by admission, and of claims, which admission does not read.
+	got = c.run("adopt", "deployment/other", "--kind", "ModelBox")
+	for _, line := range []string{"warning: spec.strategy: set {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}: a rollout needs a free nvidia.com/gpu\n",
+		"warning: persistentvolumeclaim/data is ReadWriteOnce: in a rolling update, a pod on another node waits for the one before; set type: Recreate\n"} {
 		if got.code != 0 || !strings.Contains(got.err, line) {
 			t.Errorf("%q is not in %+v", line, got)
 		}
