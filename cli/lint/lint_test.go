@@ -65,6 +65,10 @@ x.yaml:7: note: ModelBox "web": spec.schedules[0]: 2 replicas from T on
 x.yaml:7: note: ModelBox "web": spec.schedules[0]: 2 replicas from T on
 x.yaml:7: note: ModelBox "web": spec.schedules[0]: 2 replicas from T on`},
 		"no number beside what sets it": {box + "  image: a:1\n  autoscaling: {maxReplicas: 4}\n  resources: {requests: {cpu: 1}}\n", ""},
+		"a port for metrics that no container lists": {"apiVersion: app.huolala.cn/v1\nkind: App\nmetadata: {name: web}\nspec:\n  image: a:1\n  monitoring:\n    port: 9100\n", `
+x.yaml:7: warning: App "web": spec.monitoring.port: no container lists 9100, so nothing is scraped; add it to the ports of one`},
+		"several devices of a daemon": {"apiVersion: mydomain.com/v1beta1\nkind: Genericdaemon\nmetadata: {name: web}\nspec:\n  label: a\n  image: a:1\n  resources: {limits: {nvidia.com/gpu: 8}}\n", `
+x.yaml:7: warning: Genericdaemon "web": spec.resources: for several nvidia.com/gpu, mount an emptyDir of medium Memory at /dev/shm, which has 64 MiB`},
 		"how an autoscaler cannot scale": {box + "  image: a:1\n  resources: {requests: {cpu: 1}}\n  autoscaling:\n    maxReplicas: 4\n    behavior:\n      scaleDown:\n        stabilizationWindowSeconds: 7200\n        policies: []\n", `
 x.yaml:11: error: ModelBox "web": spec.autoscaling.behavior.scaleDown.stabilizationWindowSeconds: Invalid value: 7200: must be between 0 and 3600, inclusive
 x.yaml:12: error: ModelBox "web": spec.autoscaling.behavior.scaleDown.policies: Required value: must have a policy; remove it for the default, or set selectPolicy: Disabled not to scale`},

@@ -181,4 +181,9 @@ func TestWarn(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", spec, diff)
 		}
 	}
+	named := read(t, `{image: a:1, ports: [{port: 80}]}`)
+	named.Name = "vllm"
+	if got := app.Warn(named); len(got) != 1 || !strings.HasPrefix(got[0], "metadata.name: vLLM fails") {
+		t.Errorf("got %q", got)
+	}
 }
