@@ -24,7 +24,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
-	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 // Adoption is what gives a Deployment, and perhaps a Service, to an object.
@@ -82,30 +81,8 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 			return err
 		}
 	}
-	a.claims(ctx, d)
+	a.Warnings = append(a.Warnings, plan.ClaimRisks(ctx, a.Client, d)...)
 	return a.conflicts(ctx, kind, key)
-}
-
-// claims adds what is risky about the claims of a Deployment, as in a Report.
-func (a *Adoption) claims(ctx context.Context, d *appsv1.Deployment) {
-	modes := map[string][]string{}
-	for _, v := range d.Spec.Template.Spec.Volumes {
-		if v.PersistentVolumeClaim == nil {
-			continue
-		}
-		claim, name := &corev1.PersistentVolumeClaim{}, v.PersistentVolumeClaim.ClaimName
-		if a.Client.Get(ctx, client.ObjectKey{Namespace: d.Namespace, Name: name}, claim) != nil {
-			continue // Nothing is known of one that may not be read.
-		}
-		for _, mode := range claim.Spec.AccessModes {
-			modes[name] = append(modes[name], string(mode))
-		}
-	}
-	for _, risk := range rules.Risks(d, modes) {
-		if risk.Type == claims.Kind {
-			a.Warnings = append(a.Warnings, "persistentvolumeclaim/"+risk.Name+" "+risk.Message)
-		}
-	}
 }
 
 // decide sets Object, Exists and Done, and returns the children that the operator builds for the

@@ -147,6 +147,7 @@ resources: {limits: {cpu: "1", nvidia.com/gpu: "1"}}, strategy: {rollingUpdate: 
 	template = `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: web}, spec: {image: "a:1", podTemplate: {metadata: {annotations: {a.b/c: d}}}}}`
 	app      = `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: shop}, spec: {image: "a:1", replicas: 1}}`
 	onChange = `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: shop}, spec: {image: "a:1", restartOnChange: Referenced}}`
+	mounted  = `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: shop}, spec: {image: "a:1", podTemplate: {spec: {volumes: [{name: v, persistentVolumeClaim: {claimName: data}}]}}}}`
 	daemon   = `{apiVersion: mydomain.com/v1beta1, kind: Genericdaemon, metadata: {name: agent}, spec: {image: "a:1"}}`
 	held     = `{apiVersion: extension.k8s.io/v1, kind: UnitedDeployment, metadata: {name: held}, spec: {deploymentName: other, replicas: 3}}`
 	eru      = `{apiVersion: mtsre.meitu.com/v1, kind: Eru, metadata: {name: nightly}, spec: {deploymentName: other}}`
@@ -159,6 +160,8 @@ func TestPlan(t *testing.T) {
 	other := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "other"}, Spec: appsv1.DeploymentSpec{Replicas: new(int32(1))}}
 	foreign := other.DeepCopy()
 	foreign.Name = "web"
+	claim := claimOf(corev1.ReadWriteOnce)[0]
+	claim.SetNamespace("default")
 	frozen := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "default", Annotations: map[string]string{api.AnnotationFrozen: "sale"}}}
 	scaling := func(kind string) client.Object { return object(t, strings.Replace(scaler, "KIND", kind, 1)) }
 	for name, tc := range map[string]struct {
@@ -186,9 +189,13 @@ func TestPlan(t *testing.T) {
 			want: "modelbox/web: restarts 1 pod: change of spec.resourceType; needs 1 spare pod during the rollout"},
 		"a field of podTemplate": {before: template, from: "d}", to: "e}",
 			want: "modelbox/web: restarts 1 pod: change of spec.podTemplate.metadata.annotations[a.b/c]; needs 1 spare pod during the rollout"},
-		"of an App":          {before: app, from: "a:1", to: "a:2", want: "app/shop: restarts 1 pod: change of spec.image; needs 1 spare pod during the rollout"},
-		"of a Genericdaemon": {before: daemon, from: "a:1", to: "a:2", want: "genericdaemon/agent: restarts 0 pods: change of spec.image"},
-		"paused":             {before: web, from: "a:1\"", to: "a:2\", paused: true", want: noRestart + "note: spec.paused is true: changes are not written"},
+		"a claim": {before: mounted, with: []client.Object{claim}, from: "a:1", to: "a:2", want: "app/shop: restarts 1 pod: change of spec.image; needs 1 spare pod during the rollout\n" +
+			"app/shop: note: persistentvolumeclaim/data is ReadWriteOnce: in a rolling update, a pod on another node waits for the one before; set type: Recreate"},
+		"a claim, and no restart":   {before: mounted, with: []client.Object{claim}, want: "app/shop: no difference"},
+		"a claim that is not there": {before: mounted, from: "a:1", to: "a:2", want: "app/shop: restarts 1 pod: change of spec.image; needs 1 spare pod during the rollout"},
+		"of an App":                 {before: app, from: "a:1", to: "a:2", want: "app/shop: restarts 1 pod: change of spec.image; needs 1 spare pod during the rollout"},
+		"of a Genericdaemon":        {before: daemon, from: "a:1", to: "a:2", want: "genericdaemon/agent: restarts 0 pods: change of spec.image"},
+		"paused":                    {before: web, from: "a:1\"", to: "a:2\", paused: true", want: noRestart + "note: spec.paused is true: changes are not written"},
 		"another owner of the name": {with: []client.Object{foreign},
 			want: "modelbox/web: is created\nmodelbox/web: conflict: Deployment \"web\" already exists and has no controller: it is not changed; delete or rename it, or give this object another name"},
 		"an autoscaler of the object": {before: web, with: []client.Object{scaling("ModelBox")},

@@ -181,7 +181,12 @@ func (p *Planner) count(ctx context.Context, o *Object, children []child) {
 			continue
 		}
 		o.Restart, restart.Fields = restart, p.causes(ctx, o)
-		if d, ok := c.after.(*appsv1.Deployment); ok && d.Spec.Paused {
+		d, ok := c.after.(*appsv1.Deployment)
+		if !ok {
+			continue
+		}
+		o.Notes = append(o.Notes, ClaimRisks(ctx, p.Client, d)...)
+		if d.Spec.Paused {
 			o.Notes = append(o.Notes, "the Deployment is paused: no pod restarts before kubectl rollout resume")
 		}
 	}

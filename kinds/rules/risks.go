@@ -21,6 +21,9 @@ type Risk struct {
 	Message string `json:"message"`
 }
 
+// ClaimRisk is the type of the risks of claims.
+const ClaimRisk = "PersistentVolumeClaim"
+
 // Risks returns what is risky about the pods of a Deployment, and their rollout. modes are the
 // access modes of the claims that are known, by name.
 func Risks(d *appsv1.Deployment, modes map[string][]string) (out []Risk) {
@@ -65,7 +68,7 @@ func claimRisks(volumes []corev1.Volume, modes map[string][]string) (out []Risk)
 		}
 		name := v.PersistentVolumeClaim.ClaimName
 		if text := ClaimHint(modes[name]); text != "" {
-			out = append(out, Risk{"PersistentVolumeClaim", name, text + "; set type: Recreate"})
+			out = append(out, Risk{ClaimRisk, name, text + "; set type: Recreate"})
 		}
 	}
 	return out
