@@ -168,13 +168,13 @@ func ofDeployment(d *appsv1.Deployment, isBox bool) *modelv1.ModelBoxSpec {
 	if isBox {
 		least = 4 // More than its minReadySeconds.
 		spec.ResourceType, spec.DefaultProbes, spec.Resources = modelv1.ResourceTypeCustom, modelv1.DefaultProbesDisabled, &corev1.ResourceRequirements{}
-		quarter := new(intstr.FromString("25%"))
-		usual := appsv1.DeploymentStrategy{
-			Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: quarter, MaxUnavailable: quarter},
-		}
-		if !equality.Semantic.DeepEqual(d.Spec.Strategy, usual) {
-			spec.Strategy = &d.Spec.Strategy
-		}
+	}
+	quarter := new(intstr.FromString("25%"))
+	usual := appsv1.DeploymentStrategy{
+		Type: appsv1.RollingUpdateDeploymentStrategyType, RollingUpdate: &appsv1.RollingUpdateDeployment{MaxSurge: quarter, MaxUnavailable: quarter},
+	}
+	if !equality.Semantic.DeepEqual(d.Spec.Strategy, usual) {
+		spec.Strategy = &d.Spec.Strategy
 	}
 	deadline := ptr.Deref(d.Spec.ProgressDeadlineSeconds, byDefault)
 	if (isBox || deadline != byDefault) && deadline >= least && deadline <= most {

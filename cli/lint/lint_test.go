@@ -209,7 +209,7 @@ func TestClaims(t *testing.T) {
 	for name, tc := range map[string]struct{ text, want string }{
 		"a volume":          {box + "  image: a:1\n" + volume + claim("default", "ReadWriteOnce"), `x.yaml:9: warning: ModelBox "web": ` + volumes + "set spec.strategy: {type: Recreate}"},
 		"before the object": {claim("default", "ReadWriteOnce") + "---\n" + box + "  image: a:1\n  model: {uri: pvc://data}\n", `x.yaml:12: warning: ModelBox "web": spec.model: ` + once + "set spec.strategy: {type: Recreate}"},
-		"an App":            {app + "  image: a:1\n" + volume + claim("default", "ReadWriteOnce"), `x.yaml:9: warning: App "web": ` + volumes + "use a ModelBox, which has spec.strategy"},
+		"an App":            {app + "  image: a:1\n" + volume + claim("default", "ReadWriteOnce"), `x.yaml:9: warning: App "web": ` + volumes + "set spec.strategy: {type: Recreate}"},
 		"Recreate":          {box + "  image: a:1\n  strategy: {type: Recreate}\n" + volume + claim("default", "ReadWriteOnce"), ""},
 		"no spare pod":      {box + "  image: a:1\n  strategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}\n" + volume + claim("default", "ReadWriteOnce"), ""},
 		"no pods":           {box + "  image: a:1\n  replicas: 0\n" + volume + claim("default", "ReadWriteOnce"), ""},

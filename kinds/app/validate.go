@@ -44,6 +44,7 @@ func Validate(app *appv1.App) field.ErrorList {
 	errs = append(errs, rules.Between(replicasPath, app.Spec.Replicas, 0, modelv1.MaxReplicas)...)
 	errs = append(errs, schedules.Validate(schedulesPath, app.Spec.Schedules)...)
 	errs = append(errs, rules.Image(spec.Child("image"), app.Spec.Image)...)
+	errs = append(errs, rules.Strategy(spec.Child("strategy"), app.Spec.Strategy)...)
 	errs = append(errs, rules.Between(spec.Child("progressDeadlineSeconds"), app.Spec.ProgressDeadlineSeconds, 1, rules.MaxSeconds)...)
 	errs = append(errs, ports.Validate(portsPath, app.Spec.Ports, modelv1.DefaultServiceType(app.Spec.Ports))...)
 	errs = append(errs, windows.ValidateOnChange(spec, app.Spec.Windows, app.Spec.RestartOnChange, app.Spec.HoldChanges)...)

@@ -170,7 +170,7 @@ func TestWarn(t *testing.T) {
 		`{image: a}`:   {"spec.image: has no tag; use a version tag or spec.imagePullPolicy: IfNotPresent"},
 		`{image: a:latest, imagePullPolicy: Always}`: {"spec.image: the image of tag latest can change; use a version tag or a digest"},
 		`{image: a:1, resources: {limits: {nvidia.com/gpu: 2}}}`: {
-			"spec.resources: a rollout needs a free nvidia.com/gpu; use a ModelBox, which has spec.strategy",
+			"spec.strategy: set {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}: a rollout needs a free nvidia.com/gpu",
 			"spec.resources: for several nvidia.com/gpu, mount an emptyDir of medium Memory at /dev/shm, which has 64 MiB",
 		},
 		`{image: a:1, selector: {a: b}, resources: {limits: {nvidia.com/gpu: 1}}}`: nil, // It keeps the strategy of the Deployment.

@@ -24,6 +24,7 @@ func Workload(app *appv1.App) *workload.Workload {
 		Pods:      Pods(app),
 
 		Replicas:                spec.Replicas,
+		Strategy:                spec.Strategy,
 		ProgressDeadlineSeconds: spec.ProgressDeadlineSeconds,
 		ServiceType:             modelv1.DefaultServiceType(spec.Ports),
 		Paused:                  spec.Paused,

@@ -29,8 +29,7 @@ func (w *Workload) podTemplate() *corev1.PodSpec {
 	return &cmp.Or(template, &corev1.PodTemplateSpec{}).Spec
 }
 
-// isModelBox reports whether the object has the fields strategy, rollingUpdate and sharedMemory for
-// a Deployment.
+// isModelBox reports whether the object has the fields rollingUpdate and sharedMemory for a Deployment.
 func (w *Workload) isModelBox() bool {
 	return w.OwnerKind == modelv1.SchemeGroupVersion.WithKind("ModelBox")
 }
@@ -39,11 +38,8 @@ func (w *Workload) isModelBox() bool {
 // needs a device: without a free one, such a rollout does not end.
 func (w *Workload) rolloutHints() []string {
 	device := rules.Device(&w.Container.Resources)
-	switch {
-	case device == "" || !w.needsSparePod():
+	if device == "" || !w.needsSparePod() {
 		return nil
-	case !w.isModelBox():
-		return []string{"spec.resources: a rollout needs a free " + device + "; use a ModelBox, which has spec.strategy"}
 	}
 	out := []string{"spec.strategy: set {rollingUpdate: {maxSurge: 0, maxUnavailable: 1}}: a rollout needs a free " + device}
 	if len(rules.OneRollout(spec.Child("rollingUpdate"), w.Rollout, &appsv1.DeploymentStrategy{})) > 0 {
@@ -52,14 +48,16 @@ func (w *Workload) rolloutHints() []string {
 	return out
 }
 
-// needsSparePod is false as well if the strategy is not known: an App keeps that of a Deployment
-// which it has adopted.
+// needsSparePod is false as well if the strategy is not known: an adopted App without one keeps that of
+// the Deployment.
 func (w *Workload) needsSparePod() bool {
 	replicas := ptr.Deref(w.Replicas, 1)
 	return w.knowsStrategy() && replicas > 0 && rules.NeedsSparePod(w.Strategy, w.Rollout, replicas)
 }
 
-func (w *Workload) knowsStrategy() bool { return !w.OnNodes && (w.isModelBox() || !w.adopted()) }
+func (w *Workload) knowsStrategy() bool {
+	return !w.OnNodes && (w.Strategy != nil || w.isModelBox() || !w.adopted())
+}
 
 // nameHints are about a Service whose name breaks the server.
 func (w *Workload) nameHints(pod func() *corev1.PodSpec) []string {
@@ -120,13 +118,9 @@ func (w *Workload) ClaimHints(modes map[string][]string) (out []string) {
 	if len(modes) == 0 || !w.knowsStrategy() || recreates || ptr.Deref(w.Replicas, 1) < 2 && !w.needsSparePod() {
 		return nil
 	}
-	wayOut := "; set spec.strategy: {type: Recreate}"
-	if !w.isModelBox() {
-		wayOut = "; use a ModelBox, which has spec.strategy"
-	}
 	hint := func(path, claim string) {
 		if text := rules.ClaimHint(modes[claim]); text != "" {
-			out = append(out, path+": "+claim+" "+text+wayOut)
+			out = append(out, path+": "+claim+" "+text+"; set spec.strategy: {type: Recreate}")
 		}
 	}
 	for i := range w.Models {

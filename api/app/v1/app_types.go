@@ -4,6 +4,7 @@
 package v1
 
 import (
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -114,6 +115,17 @@ type AppSpec struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+
+	// strategy is the strategy of the Deployment: {type: Recreate}, or {rollingUpdate: {maxSurge,
+	// maxUnavailable}}, of which one may be 0, but not both. A rollout that may create no pod
+	// above replicas needs no spare resources, such as an accelerator: {rollingUpdate: {maxSurge:
+	// 0, maxUnavailable: 1}}. Kubernetes defaults it to a rolling update of 25%.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type in ['', 'RollingUpdate', 'Recreate']",message="must be RollingUpdate or Recreate",fieldPath=".type"
+	// +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'Recreate' || !has(self.rollingUpdate)",message="may not be set if type is Recreate; remove rollingUpdate, or set type: RollingUpdate",fieldPath=".rollingUpdate"
+	// +kubebuilder:validation:XValidation:rule="!has(self.rollingUpdate) || !has(self.rollingUpdate.maxSurge) || !has(self.rollingUpdate.maxUnavailable) || (self.rollingUpdate.maxSurge != 0 && self.rollingUpdate.maxSurge != '0%') || (self.rollingUpdate.maxUnavailable != 0 && self.rollingUpdate.maxUnavailable != '0%')",message="maxSurge and maxUnavailable may not both be 0, because no rollout could begin",fieldPath=".rollingUpdate"
+	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
 
 	// progressDeadlineSeconds is the time in seconds in which a rollout must progress, after
 	// which the object is Stalled. A pod that becomes available is progress. Must be from 1

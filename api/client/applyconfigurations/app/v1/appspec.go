@@ -8,6 +8,7 @@ package v1
 import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/client/applyconfigurations/model/v1"
 	apimodelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	runtime "k8s.io/apimachinery/pkg/runtime"
 )
@@ -57,6 +58,11 @@ type AppSpecApplyConfiguration struct {
 	// variables of the main container. If envs has a variable of the same name,
 	// envs takes precedence. At most 64 items.
 	EnvFrom []corev1.EnvFromSource `json:"envFrom,omitempty"`
+	// strategy is the strategy of the Deployment: {type: Recreate}, or {rollingUpdate: {maxSurge,
+	// maxUnavailable}}, of which one may be 0, but not both. A rollout that may create no pod
+	// above replicas needs no spare resources, such as an accelerator: {rollingUpdate: {maxSurge:
+	// 0, maxUnavailable: 1}}. Kubernetes defaults it to a rolling update of 25%.
+	Strategy *appsv1.DeploymentStrategy `json:"strategy,omitempty"`
 	// progressDeadlineSeconds is the time in seconds in which a rollout must progress, after
 	// which the object is Stalled. A pod that becomes available is progress. Must be from 1
 	// to 86400. Kubernetes defaults it to 600.
@@ -206,6 +212,14 @@ func (b *AppSpecApplyConfiguration) WithEnvFrom(values ...corev1.EnvFromSource) 
 	for i := range values {
 		b.EnvFrom = append(b.EnvFrom, values[i])
 	}
+	return b
+}
+
+// WithStrategy sets the Strategy field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Strategy field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithStrategy(value appsv1.DeploymentStrategy) *AppSpecApplyConfiguration {
+	b.Strategy = &value
 	return b
 }
 
