@@ -178,6 +178,7 @@ func (s *scenario) named(name string) metav1.ObjectMeta {
 func (s *scenario) live(ctx context.Context) error {
 	acts := map[string]func(context.Context) error{
 		"a ModelBox comes and changes": s.box, "the pods of another one fail": s.pods, "its Service is meddled with": s.childEdits, "an App comes": s.app, "its configuration changes": s.configuration,
+		"a change waits for a window": s.held,
 		"a Genericdaemon comes and changes": s.daemon, "a UnitedDeployment yields to an autoscaler": s.united,
 		"a budget comes, changes and goes": s.disruption, "an autoscaler comes, changes and goes": s.autoscaling,
 		"an Eru restarts": s.eru, "a Deployment is annotated for an Eru": s.binding, "the lease is held": s.lease,
@@ -313,6 +314,26 @@ func (s *scenario) configuration(ctx context.Context) error {
 			return edit(ctx, settings, func() { settings.Data["key"] = "2" })
 		},
 		func() error { return seen(ctx, deployment, func() bool { return annotation() != before }) },
+	)
+}
+
+func (s *scenario) held(ctx context.Context) error {
+	app := &appv1.App{ObjectMeta: s.named("held"), Spec: appv1.AppSpec{
+		Image: "nginx:1", HoldChanges: modelv1.HoldChangesAll, Windows: windowAt(time.Now().AddDate(0, 6, 0)),
+	}}
+	deployment := &appsv1.Deployment{ObjectMeta: app.ObjectMeta}
+	return inOrder(
+		func() error { return env.Client.Create(ctx, app) },
+		func() error { return becomes(ctx, app, "False Progressing") },
+		func() error { return edit(ctx, app, func() { app.Spec.Image = "nginx:2" }) },
+		func() error { return seen(ctx, app, func() bool { return app.Status.KeptTemplate != "" }) },
+		func() error { return edit(ctx, app, func() { app.Spec.Replicas = new(int32(3)) }) },
+		func() error { return seen(ctx, deployment, func() bool { return *deployment.Spec.Replicas == 3 }) },
+		func() error { return edit(ctx, app, func() { app.Spec.Windows = modelv1.Windows{} }) },
+		func() error {
+			return seen(ctx, deployment, func() bool { return deployment.Spec.Template.Spec.Containers[0].Image == "nginx:2" })
+		},
+		func() error { return seen(ctx, app, func() bool { return app.Status.KeptTemplate == "" }) },
 	)
 }
 

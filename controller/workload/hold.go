@@ -27,6 +27,9 @@ import (
 
 // +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;create;delete
 
+// uncached is an option of the writes of records, which no cache has.
+const uncached = client.DisableReadYourWritesConsistency
+
 // held is what waits of the desired state.
 type held struct {
 	// template is that the pods keep their present template.
@@ -194,7 +197,7 @@ func (r *Reconciler) record(ctx context.Context, s *State, template *corev1.PodT
 	}
 	record := s.emptyRecord(hash)
 	record.OwnerReferences, record.Data, record.Revision = s.ObjectMeta().OwnerReferences, runtime.RawExtension{Raw: data}, s.Status.ObservedGeneration
-	err = r.Writer.Client.Create(ctx, record.DeepCopy(), client.FieldOwner(apply.FieldManager), s.Writer.Owner)
+	err = r.Writer.Client.Create(ctx, record.DeepCopy(), uncached, client.FieldOwner(apply.FieldManager), s.Writer.Owner)
 	if apierrors.IsAlreadyExists(err) { // Of a reconcile whose status was not written, or of another client.
 		err = r.replace(ctx, s, record, hash)
 	}
@@ -210,10 +213,10 @@ func (r *Reconciler) replace(ctx context.Context, s *State, record *appsv1.Contr
 	if existing, err := r.recorded(ctx, s, hash); err != nil || existing != nil {
 		return err
 	}
-	if err := r.Writer.Client.Delete(ctx, s.emptyRecord(hash), s.Writer.Owner); client.IgnoreNotFound(err) != nil {
+	if err := r.Writer.Client.Delete(ctx, s.emptyRecord(hash), uncached, s.Writer.Owner); client.IgnoreNotFound(err) != nil {
 		return err
 	}
-	return r.Writer.Client.Create(ctx, record, client.FieldOwner(apply.FieldManager), s.Writer.Owner)
+	return r.Writer.Client.Create(ctx, record, uncached, client.FieldOwner(apply.FieldManager), s.Writer.Owner)
 }
 
 // release deletes the record of a pod template that the pods no longer keep.
@@ -222,7 +225,7 @@ func (r *Reconciler) release(ctx context.Context, s *State) error {
 		return nil
 	}
 	record := s.emptyRecord(s.Status.KeptTemplate)
-	if err := r.Writer.Client.Delete(ctx, record, s.Writer.Owner); client.IgnoreNotFound(err) != nil {
+	if err := r.Writer.Client.Delete(ctx, record, uncached, s.Writer.Owner); client.IgnoreNotFound(err) != nil {
 		return apply.Refused("deleting", record, err)
 	}
 	s.Status.KeptTemplate = ""
