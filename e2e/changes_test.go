@@ -86,16 +86,35 @@ var _ = Describe("restartOnChange", func() {
 		awaitReady(ns, "app.app.huolala.cn/site")
 	})
 
+	// window is one of an hour that opens when a minute begins, some minutes from now.
+	window := func(minutes int) string {
+		opens := time.Now().UTC().Add(time.Duration(minutes) * time.Minute)
+		return fmt.Sprintf(`"windows":[{"schedule":"%d %d * * *","duration":"1h"}]`, opens.Minute(), opens.Hour())
+	}
+	reason := func() string {
+		return run(kubectl, "-n", ns, "get", "app.app.huolala.cn", "site", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
+	}
+
 	It("rolls out when a window opens", func() {
-		opens := time.Now().UTC().Add(2 * time.Minute) // The window opens when this minute begins.
-		run(kubectl, "-n", ns, "patch", "app.app.huolala.cn", "site", "--type=merge", "-p",
-			fmt.Sprintf(`{"spec":{"windows":[{"schedule":"%d %d * * *","duration":"1h"}]}}`, opens.Minute(), opens.Hour()))
+		run(kubectl, "-n", ns, "patch", "app.app.huolala.cn", "site", "--type=merge", "-p", `{"spec":{`+window(2)+`}}`)
 		run(kubectl, "-n", ns, "patch", "configmap", "settings", "--type=merge", "-p", `{"data":{"COLOUR":"blue"}}`)
-		Eventually(func() string {
-			return run(kubectl, "-n", ns, "get", "app.app.huolala.cn", "site", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")].reason}`)
-		}, "40s").Should(Equal("WaitingForWindow"))
+		Eventually(reason, "40s").Should(Equal("WaitingForWindow"))
 		Expect(revision()).To(Equal("1"))
 		Eventually(revision, "5m").Should(Equal("2"))
 		awaitReady(ns, "app.app.huolala.cn/site")
+	})
+
+	It("holds a change of the image until a window opens, and scales meanwhile", func(ctx SpecContext) {
+		images := func() []string { return imagesOf(running(ctx, ns, labelsOf("site"))) }
+		out := run(kubectl, "-n", ns, "patch", "app.app.huolala.cn", "site", "--type=merge", "-p",
+			`{"spec":{"holdChanges":"All","replicas":2,"image":"`+nginxOther+`",`+window(4)+`}}`)
+		Expect(out).To(ContainSubstring("Warning: spec.holdChanges: this change replaces the pods when the next window opens"))
+		Eventually(reason, "2m").Should(Equal("WaitingForWindow"))
+		Expect(images()).To(ConsistOf(nginx, nginx))
+		Expect(revision()).To(Equal("1"))
+		Eventually(images, "7m").Should(ConsistOf(nginxOther, nginxOther))
+		awaitReady(ns, "app.app.huolala.cn/site")
+		Expect(revision()).To(Equal("2"))
+		Expect(run(kubectl, "-n", ns, "get", "controllerrevisions", "--ignore-not-found", "-o", "name")).To(BeEmpty())
 	})
 })
