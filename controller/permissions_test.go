@@ -178,7 +178,7 @@ func (s *scenario) named(name string) metav1.ObjectMeta {
 func (s *scenario) live(ctx context.Context) error {
 	acts := map[string]func(context.Context) error{
 		"a ModelBox comes and changes": s.box, "the pods of another one fail": s.pods, "its Service is meddled with": s.childEdits, "an App comes": s.app, "its configuration changes": s.configuration,
-		"a change waits for a window": s.held,
+		"a change waits for a window":       s.held,
 		"a Genericdaemon comes and changes": s.daemon, "a UnitedDeployment yields to an autoscaler": s.united,
 		"a budget comes, changes and goes": s.disruption, "an autoscaler comes, changes and goes": s.autoscaling,
 		"an Eru restarts": s.eru, "a Deployment is annotated for an Eru": s.binding, "the lease is held": s.lease,
