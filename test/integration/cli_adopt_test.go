@@ -162,7 +162,7 @@ func TestAdopt(t *testing.T) {
 func TestAdoptSays(t *testing.T) {
 	c := newCluster(t)
 	d := deploymentOf("web", nil, "")
-	d.Spec.MinReadySeconds, d.Spec.RevisionHistoryLimit, d.Spec.Strategy.Type = 10, new(int32(2)), appsv1.RecreateDeploymentStrategyType
+	d.Spec.MinReadySeconds, d.Spec.RevisionHistoryLimit, d.Spec.Strategy.Type = 10, new(int32(2)), appsv1.RecreateDeploymentStrategyType // An App has strategy.
 	d.Annotations = map[string]string{"meta.helm.sh/release-name": "shop"}
 	service := serviceOf("web")
 	service.Annotations = map[string]string{"argocd.argoproj.io/tracking-id": "front:apps/Deployment:a/web"}
@@ -180,7 +180,6 @@ func TestAdoptSays(t *testing.T) {
 	}})
 	const notes = `note: deployment/web: spec.minReadySeconds stays 10; the object does not have it, so a Deployment that is deleted is created again without it
 note: deployment/web: spec.revisionHistoryLimit stays 2; the object does not have it, so a Deployment that is deleted is created again without it
-note: deployment/web: spec.strategy stays {"type":"Recreate"}; the object does not have it, so a Deployment that is deleted is created again without it
 `
 	const conflicts = `conflict: HorizontalPodAutoscaler "scaler" acts on Deployment "web": let it act on the App of this name first, or delete it
 conflict: Helm release "shop" manages Deployment "web" as well: take it out of its source first, without deleting it
