@@ -54,6 +54,7 @@ describedObject: {kind: Service, name: web}, target: {type: Value, value: 1}}}]}
 		`{image: "a:1", autoscaling: {maxReplicas: 2, behavior: {scaleUp: {}, scaleDown: {}}, metrics: [{type: Object, object: {metric: {name: a},
 describedObject: {kind: Service, name: web}, target: {type: Value, value: 1}}}]}}`,
 		`{image: "a:1", ports: [{port: 80}], service: {publishNotReadyAddresses: true}}`,
+		`{image: "a:1", strategy: {rollingUpdate: {}}}`,
 		`{image: "a:1", restartOnChange: Referenced, windows: [{schedule: "@daily", duration: 1h}]}`,
 		`{image: "a:1", ports: [{port: 80}, {port: 81}], envs: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}`,
 		`{image: "a:1", ports: [{port: 80}], envs: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}], envFrom: [{secretRef: {name: a}}]}`,
