@@ -26,7 +26,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/defaulting"
 	crvalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/api/validation"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
@@ -35,8 +34,6 @@ import (
 	"k8s.io/apiserver/pkg/cel/common"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	kjson "sigs.k8s.io/json"
-	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
-	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	domain "github.com/modelbox-operator/modelbox-operator/kinds"
@@ -231,26 +228,6 @@ func clean(object *unstructured.Unstructured, namespace string) {
 		}
 		object.SetNamespace(namespace)
 	}
-}
-
-// applied returns managedFields as the API server computes them for the apply of a new object: a
-// manifest is to be applied, and warnings are about the fields that it has.
-func applied(object *unstructured.Unstructured) []metav1.ManagedFieldsEntry {
-	fields, err := fieldpath.SetFromValue(value.NewValueInterface(object.Object)).ToJSON()
-	utilruntime.Must(err) // It has been decoded from JSON.
-	return []metav1.ManagedFieldsEntry{{Operation: metav1.ManagedFieldsOperationApply, FieldsV1: metav1.NewFieldsV1(string(fields))}}
-}
-
-// whole returns warnings in which what follows a colon at the end belongs to the one before.
-func whole(warnings []string) (out []string) {
-	for i, text := range warnings {
-		if i > 0 && strings.HasSuffix(warnings[i-1], ":") {
-			out[len(out)-1] += "\n" + text
-		} else {
-			out = append(out, text)
-		}
-	}
-	return out
 }
 
 // add adds the errors of metadata and of the schema about other fields: where several errors are

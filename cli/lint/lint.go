@@ -116,23 +116,6 @@ type checker struct {
 	found     []Finding
 }
 
-// accessModes returns those of the claims among documents, by namespace and name.
-func accessModes(docs []manifest.Document, namespace string) map[string]map[string][]string {
-	out := map[string]map[string][]string{}
-	for i := range docs {
-		o := docs[i].Object
-		if docs[i].Err != nil || o.GroupVersionKind() != corev1.SchemeGroupVersion.WithKind("PersistentVolumeClaim") {
-			continue
-		}
-		in := cmp.Or(o.GetNamespace(), namespace)
-		if out[in] == nil {
-			out[in] = map[string][]string{}
-		}
-		out[in][o.GetName()], _, _ = unstructured.NestedStringSlice(o.Object, "spec", "accessModes") // Another type has no modes.
-	}
-	return out
-}
-
 // check returns the object of the document, and whether it is of one of the five kinds.
 func (c *checker) check() (object Object, ours bool) {
 	if broken := c.doc.Err; broken != nil {
@@ -264,17 +247,6 @@ func (c *checker) hints(obj *unstructured.Unstructured) {
 		found := modelPath.FindStringSubmatch(strings.Join(box.Spec.Args[max(i-1, 0):i+1], "\n"))
 		if found != nil && !isMounted(template.Spec.Containers[at].VolumeMounts, path.Clean(found[1])) {
 			c.text(fmt.Sprintf("spec.args[%d]: %s is in no volume; %s is mounted at %s", i, path.Clean(found[1]), all[0].At, all[0].MountPath), Note, "Hint")
-		}
-	}
-}
-
-// claims adds what a rolling update does with the claims of a valid object that are among the
-// documents.
-func (c *checker) claims(kind *kinds.Kind, obj *unstructured.Unstructured) {
-	modes := c.modes[cmp.Or(obj.GetNamespace(), c.namespace)]
-	if owner := kind.New(); len(modes) > 0 && kind.HasPods() && create.Into(obj, owner) == nil {
-		for _, text := range kind.Workload(owner, models.Fetcher{}).ClaimHints(modes) {
-			c.text(text, Warning, "Warning")
 		}
 	}
 }

@@ -21,15 +21,8 @@ func (o *Object) opens(now time.Time) *time.Time {
 		} `json:"spec"`
 	}{}
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Stored.Object, &obj)
-	if err != nil || obj.Spec.HoldChanges != modelv1.HoldChangesAll || now.IsZero() {
-		return nil
-	}
-	parsed, err := windows.Parse(obj.Spec.Windows)
-	if err != nil || parsed.Open(now) {
-		return nil
-	}
-	at, ok := parsed.Opens(now)
-	if !ok { // In the next forty years.
+	at, ok := windows.HeldUntil(obj.Spec.HoldChanges, obj.Spec.Windows, now)
+	if err != nil || !ok || now.IsZero() {
 		return nil
 	}
 	return &at

@@ -4,6 +4,7 @@
 package workload
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -71,8 +72,10 @@ func (r *Reconciler) hold(ctx context.Context, s *State) error {
 	if s.Status.Template == hash || !s.Pods.Exists() && s.Status.KeptTemplate == "" {
 		return nil
 	}
-	if same, err := s.Pods.IsDesired(s.owner()); err != nil || same && s.Status.Template == "" {
-		return err
+	if s.Status.Template == "" { // The field is new in this object.
+		if same, err := s.Pods.IsDesired(s.owner()); err != nil || same {
+			return err
+		}
 	}
 	w, err := r.untilChange(ctx, s)
 	if err != nil || w.reason == "" {
@@ -89,6 +92,7 @@ func (r *Reconciler) untilChange(ctx context.Context, s *State) (w wait, err err
 		w = closed(s.Windows, r.Clock.Now())
 	}
 	if w.reason != "" || s.Status.KeptTemplate == "" {
+		r.Queue.Remove(r.subject(client.ObjectKeyFromObject(s.Owner)))
 		return w, nil
 	}
 	return r.turn(ctx, s)
@@ -112,7 +116,7 @@ func (r *Reconciler) keep(ctx context.Context, s *State, w wait) error {
 				return err
 			}
 		}
-		s.held = held{template: true, ports: slices.ContainsFunc(changed, func(path string) bool { return strings.Contains(path, ".ports[") })}
+		s.held = held{template: true, ports: !slices.Equal(portsOf(desired), portsOf(present))}
 		if *desired = *present; len(changed) > 0 {
 			what = changed[:min(len(changed), 3)]
 		}
@@ -129,6 +133,16 @@ func (r *Reconciler) keep(ctx context.Context, s *State, w wait) error {
 		live: s.Status.Configuration,
 	}
 	return nil
+}
+
+// portsOf returns what a Service can lead to in the pods of a template.
+func portsOf(template *corev1.PodTemplateSpec) (ports []corev1.ContainerPort) {
+	for _, c := range slices.Concat(template.Spec.Containers, template.Spec.InitContainers) {
+		for _, p := range c.Ports {
+			ports = append(ports, corev1.ContainerPort{Name: p.Name, ContainerPort: p.ContainerPort, Protocol: cmp.Or(p.Protocol, corev1.ProtocolTCP)})
+		}
+	}
+	return ports
 }
 
 // changedFields reports whether a pod template differs from the present one, in more than the

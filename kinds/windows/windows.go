@@ -108,6 +108,19 @@ func (w Windows) Opens(after time.Time) (opens time.Time, ok bool) {
 	return opens, ok
 }
 
+// HeldUntil returns when the window opens for which spec.holdChanges makes a change of the pods wait at
+// an instant. ok is false if the change waits for none, if none opens, or if the windows are invalid.
+func HeldUntil(hold modelv1.HoldChanges, spec modelv1.Windows, now time.Time) (opens time.Time, ok bool) {
+	if hold != modelv1.HoldChangesAll {
+		return time.Time{}, false
+	}
+	w, err := Parse(spec)
+	if err != nil || w.Open(now) {
+		return time.Time{}, false
+	}
+	return w.Opens(now)
+}
+
 // next returns when a window opens next, after an instant.
 func (w Windows) next(of window, after time.Time) (time.Time, bool) {
 	slot, ok := of.Next(after, of.Zone)

@@ -42,12 +42,8 @@ func HoldWarning(hold modelv1.HoldChanges, spec modelv1.Windows, now time.Time, 
 	if len(spec.Windows) == 0 {
 		return []string{path + "without windows, no change waits"}
 	}
-	w, err := windows.Parse(spec)
-	if err != nil || w.Open(now) || same() {
-		return nil
-	}
-	opens, ok := w.Opens(now)
-	if !ok { // In the next forty years.
+	opens, ok := windows.HeldUntil(hold, spec, now)
+	if !ok || same() {
 		return nil
 	}
 	return []string{path + "this change replaces the pods when the next window opens, at " + opens.Format(time.RFC3339)}
