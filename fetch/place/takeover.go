@@ -98,11 +98,13 @@ func (v *Volume) left(name string) (ours *Work, earlier string, err error) {
 		if there := entry.Name(); !entry.IsDir() || !isWork(there, name) {
 			continue
 		}
-		owner, err := v.lockFile(filepath.Join(entry.Name(), ownerName))
+		lock := filepath.Join(entry.Name(), ownerName)
+		owner, err := v.lockFile(lock)
 		if err != nil {
 			continue // Another process has just taken it, or it is planted.
 		}
-		if flock(owner, syscall.LOCK_EX|syscall.LOCK_NB) == nil {
+		locked := flock(owner, syscall.LOCK_EX|syscall.LOCK_NB) == nil
+		if info, err := owner.Stat(); locked && v.has(lock, info, err) { // Else its process has just removed it with the directory.
 			id, err := io.ReadAll(io.LimitReader(owner, maxOwner))
 			if err == nil && len(id) > 0 && string(id) == pod() {
 				if ours, err = v.begin(entry.Name(), true); err == nil {
