@@ -53,8 +53,16 @@ func withDefaults(obj client.Object) client.Object {
 	return obj
 }
 
-// allocated are the fields of a Service that the API server sets.
-var allocated = []string{"clusterIPs", "ipFamilies", "ipFamilyPolicy", "healthCheckNodePort"}
+// isAllocated reports whether a field of a Service has what the API server allocates to each.
+func isAllocated(field string, value any) bool {
+	switch field {
+	case "clusterIP":
+		return value != corev1.ClusterIPNone
+	case "ipFamilyPolicy":
+		return value == string(corev1.IPFamilyPolicySingleStack)
+	}
+	return slices.Contains([]string{"clusterIPs", "ipFamilies", "healthCheckNodePort"}, field)
+}
 
 // unheld returns a note on each field of the spec of a child, as the operator would leave it, that
 // the object does not have: it stays as it is, but a child that is deleted is created again without
@@ -68,7 +76,7 @@ func unheld(desired, after client.Object) (notes []string, err error) {
 	spec, _ := stays["spec"].(map[string]any)
 	for _, field := range slices.Sorted(maps.Keys(spec)) {
 		value := spec[field]
-		known := field == "template" || slices.Contains(allocated, field) || field == "clusterIP" && value != corev1.ClusterIPNone
+		known := field == "template" || isAllocated(field, value)
 		if !known && !reflect.DeepEqual(value, built["spec"].(map[string]any)[field]) {
 			text, _ := json.Marshal(value) // It is a part of a JSON document.
 			notes = append(notes, fmt.Sprintf("%s/%s: spec.%s stays %s; the object does not have it, so a %s that is deleted is created again without it",

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -18,12 +19,14 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
 // The fields of the main container, and of the pod, that both kinds have, by their names in the
@@ -56,7 +59,9 @@ func Object(kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (*unstruc
 		fields.Name = main
 	}
 	if s != nil {
-		ofService(s, fields, isBox)
+		if err := ofService(s, fields, isBox); err != nil {
+			return nil, err
+		}
 	}
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(fields)
 	if err != nil {
@@ -160,13 +165,11 @@ func moveFields(template map[string]any, main string, spec map[string]any, isBox
 // ofDeployment returns what the object has fields for of the Deployment itself, for an App those
 // that it has, too.
 func ofDeployment(d *appsv1.Deployment, isBox bool) *modelv1.ModelBoxSpec {
-	const byDefault, most = 600, 86400
-	spec, least := &modelv1.ModelBoxSpec{Replicas: new(ptr.Deref(d.Spec.Replicas, 1)), Selector: map[string]modelv1.LabelValue{}}, int32(1)
+	spec := &modelv1.ModelBoxSpec{Replicas: new(ptr.Deref(d.Spec.Replicas, 1)), Selector: map[string]modelv1.LabelValue{}}
 	for key, value := range d.Spec.Selector.MatchLabels {
 		spec.Selector[key] = modelv1.LabelValue(value)
 	}
 	if isBox {
-		least = 4 // More than its minReadySeconds.
 		spec.ResourceType, spec.DefaultProbes, spec.Resources = modelv1.ResourceTypeCustom, modelv1.DefaultProbesDisabled, &corev1.ResourceRequirements{}
 	}
 	quarter := new(intstr.FromString("25%"))
@@ -176,15 +179,37 @@ func ofDeployment(d *appsv1.Deployment, isBox bool) *modelv1.ModelBoxSpec {
 	if !equality.Semantic.DeepEqual(d.Spec.Strategy, usual) {
 		spec.Strategy = &d.Spec.Strategy
 	}
+	ofRollout(d, spec, isBox)
+	return spec
+}
+
+// ofRollout sets the numbers of a rollout that are no defaults of an App. Those that the object cannot have
+// are left out.
+func ofRollout(d *appsv1.Deployment, spec *modelv1.ModelBoxSpec, isBox bool) {
+	const byDefault, revisions, most = 600, 10, 86400
+	least := int32(1)
+	if isBox {
+		least = 4 // More than the default of its minReadySeconds.
+	}
 	deadline := ptr.Deref(d.Spec.ProgressDeadlineSeconds, byDefault)
 	if (isBox || deadline != byDefault) && deadline >= least && deadline <= most {
 		spec.ProgressDeadlineSeconds = &deadline
 	}
-	return spec
+	valid := func(of modelv1.Children) bool {
+		return len(children.ValidateRollout(field.NewPath("spec"), &of, spec.ProgressDeadlineSeconds)) == 0
+	}
+	ready, limit := new(d.Spec.MinReadySeconds), new(ptr.Deref(d.Spec.RevisionHistoryLimit, revisions))
+	if (isBox || *ready != 0) && valid(modelv1.Children{MinReadySeconds: ready}) {
+		spec.MinReadySeconds = ready
+	}
+	if *limit != revisions && valid(modelv1.Children{RevisionHistoryLimit: limit}) {
+		spec.RevisionHistoryLimit = limit
+	}
 }
 
-// ofService sets the ports of a Service, and its type, with the node ports that it has.
-func ofService(s *corev1.Service, spec *modelv1.ModelBoxSpec, isBox bool) {
+// ofService sets the ports of a Service with the node ports that they have, its type, and further
+// fields.
+func ofService(s *corev1.Service, spec *modelv1.ModelBoxSpec, isBox bool) error {
 	for _, p := range s.Spec.Ports {
 		port := modelv1.Port{Name: p.Name, Port: p.Port, NodePort: p.NodePort, AppProtocol: p.AppProtocol}
 		if p.Protocol != corev1.ProtocolTCP {
@@ -198,6 +223,35 @@ func ofService(s *corev1.Service, spec *modelv1.ModelBoxSpec, isBox bool) {
 	if isBox {
 		spec.ServiceType = s.Spec.Type
 	}
+	options, err := optionsOf(s)
+	spec.Service = options
+	return err
+}
+
+// optionsOf returns the fields of a Service that spec.service has under the same names, nil if all of
+// them are defaults. What is valid only with a field that the object does not have is left out.
+func optionsOf(s *corev1.Service) (*modelv1.ServiceOptions, error) {
+	convert := runtime.DefaultUnstructuredConverter
+	spec, err := convert.ToUnstructured(&s.Spec)
+	if err != nil {
+		return nil, err
+	}
+	usual := withDefaults(&corev1.Service{Spec: corev1.ServiceSpec{Type: s.Spec.Type, Ports: s.Spec.Ports}}).(*corev1.Service)
+	byDefault, err := convert.ToUnstructured(&usual.Spec)
+	if err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(spec, func(name string, value any) bool {
+		one := &modelv1.ServiceOptions{}
+		err := convert.FromUnstructured(map[string]any{name: value}, one)
+		return err != nil || reflect.ValueOf(*one).IsZero() || equality.Semantic.DeepEqual(value, byDefault[name]) ||
+			len(children.ValidateService(field.NewPath("spec"), &modelv1.Children{Service: one}, s.Spec.Type)) > 0
+	})
+	if len(spec) == 0 {
+		return nil, nil
+	}
+	options := &modelv1.ServiceOptions{}
+	return options, convert.FromUnstructured(spec, options)
 }
 
 // withoutDefaults returns a live pod template as JSON, without what the API server, or the

@@ -295,6 +295,7 @@ spec:
   envs: [{name: B, value: b}, {name: A, value: $(B)}]
   image: nginx:1.29
   imagePullSecrets: [{name: pull}]
+  minReadySeconds: 0
   podTemplate:
     metadata: {labels: {app: web}}
     spec:
