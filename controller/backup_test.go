@@ -24,6 +24,8 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/cli/adopt"
 	clikinds "github.com/modelbox-operator/modelbox-operator/cli/kinds"
+	"github.com/modelbox-operator/modelbox-operator/cli/rollout"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/all"
 	"github.com/modelbox-operator/modelbox-operator/kinds/children"
@@ -76,9 +78,9 @@ var _ = Describe("what was backed up and deleted", Ordered, ContinueOnFailure, f
 			b.conflict()
 			b.deleteChildren()
 		}),
-		Entry("children first, without owner references, which are adopted then", func(b *backup) {
+		Entry("children first, without owner references, which are given to the objects then", func(b *backup) {
 			b.conflict()
-			b.adopt()
+			b.giveChildren()
 		}),
 	)
 })
@@ -217,32 +219,37 @@ func (b *backup) conflict() {
 	Expect(b.versions()).To(Equal(versions), b.of)
 }
 
-// adopt adopts what can be adopted, and deletes the rest: DaemonSets, the children of blocks, and Deployments that fetch a model, whose
-// fetcher the command does not know.
-func (b *backup) adopt() {
+// giveChildren gives the object its children as they are. The Deployment of one that has adopted it has no label of the operator, and
+// is adopted again.
+func (b *backup) giveChildren() {
 	GinkgoHelper()
-	kind := clikinds.Of(b.owner.GroupVersionKind().GroupKind())
-	var withService bool
-	for _, child := range b.list() {
-		switch child.GetKind() {
-		case "Deployment":
-		case "Service":
-			withService = true
-		default:
-			Expect(env.Client.Delete(b.ctx, child)).To(Succeed())
-		}
+	before, kind, key := b.list(), clikinds.Of(b.owner.GroupVersionKind().GroupKind()), client.ObjectKeyFromObject(b.owner)
+	give := func(a *adopt.Adoption, err error) {
+		Expect(err).NotTo(HaveOccurred(), b.of)
+		Expect(a.Conflicts).To(BeEmpty(), b.of)
+		Expect(a.Run(b.ctx, false, GinkgoT().Logf)).To(Succeed(), b.of)
 	}
-	if b.owner.GetKind() == "Genericdaemon" {
-		return
+	if _, adopted, _ := unstructured.NestedMap(b.owner.Object, "spec", "selector"); adopted {
+		_, withService, _ := unstructured.NestedSlice(b.owner.Object, "spec", "ports")
+		a := &adopt.Adoption{Client: env.Client, FieldManager: "modelbox-cli"}
+		give(a, a.Prepare(b.ctx, kind, key, withService))
 	}
 	a := &adopt.Adoption{Client: env.Client, FieldManager: "modelbox-cli"}
-	err := a.Prepare(b.ctx, kind, client.ObjectKeyFromObject(b.owner), withService)
-	if err != nil {
-		Expect(err).To(MatchError(And(ContainSubstring("the operator would not build what runs"), ContainSubstring(modelFetcher.Image))), b.of)
-		b.deleteChildren()
-		return
+	give(a, a.PrepareRestored(b.ctx, kind, key))
+	b.expectWhole()
+	after := b.list()
+	Expect(after).To(HaveLen(len(before)), b.of)
+	for i, was := range before {
+		now := after[i]
+		Expect([]any{now.GetKind(), now.GetUID(), now.GetGeneration()}).To(Equal([]any{was.GetKind(), was.GetUID(), was.GetGeneration()}), b.of)
+		for _, entry := range now.GetManagedFields() { // What leaves the object leaves the child.
+			if entry.Manager != apply.FieldManager && entry.Subresource == "" {
+				others := rollout.FieldsOf(entry.FieldsV1)
+				Expect(others.Intersection(rollout.OfOperator(now.GetManagedFields())).String()).To(BeEmpty(), "%s: %s", b.of, now.GetKind())
+				Expect(others.String()).NotTo(Or(ContainSubstring(".spec.template"), ContainSubstring(".spec.ports")), "%s: %s", b.of, now.GetKind())
+			}
+		}
 	}
-	Expect(a.Run(b.ctx, false, GinkgoT().Logf)).To(Succeed(), b.of)
 }
 
 // expectReady waits until the object is ready, with rollouts that complete.

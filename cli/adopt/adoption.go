@@ -46,6 +46,7 @@ type Adoption struct {
 	Diff     string
 
 	children []child
+	restored bool
 }
 
 // child is a live Deployment or Service, and as the operator would leave it.
@@ -190,23 +191,29 @@ func (a *Adoption) same(desired, live []client.Object) error {
 // child, and adds it. It is the one that knows its own defaults, and the fields that the operator
 // owns already.
 func (a *Adoption) preview(ctx context.Context, desired, live client.Object) error {
-	desired.SetOwnerReferences(nil) // Their owner may not exist yet.
-	after, err := plan.ApplyChild(ctx, a.Client, desired, live, client.DryRunAll)
+	after, err := a.applied(ctx, desired, live)
 	if err != nil {
-		return fmt.Errorf("the API server would refuse what the operator applies: %w", err)
+		return err
 	}
 	if changes, err := Differences([]client.Object{after}, []client.Object{live}); err != nil || changes != "" {
 		return errors.Join(err, fmt.Errorf("the API server would change what runs, so nothing was written; the differences are:\n%s", changes))
 	}
-	diff, err := render.Diff(render.NameOf(live), live, after)
-	if err != nil {
-		return err
-	}
 	notes, err := unheld(desired, after)
-	a.Diff += diff
-	a.children = append(a.children, child{live, after})
 	a.Notes = append(a.Notes, notes...)
 	return err
+}
+
+// applied adds a live child, and returns it as the operator's first apply would leave it.
+func (a *Adoption) applied(ctx context.Context, desired, live client.Object) (client.Object, error) {
+	desired.SetOwnerReferences(nil) // Their owner may not exist yet.
+	after, err := plan.ApplyChild(ctx, a.Client, desired, live, client.DryRunAll)
+	if err != nil {
+		return nil, fmt.Errorf("the API server would refuse what the operator applies: %w", err)
+	}
+	diff, err := render.Diff(render.NameOf(live), live, after)
+	a.Diff += diff
+	a.children = append(a.children, child{live, after})
+	return after, err
 }
 
 // conflicts adds what else manages the live objects.
@@ -256,7 +263,7 @@ func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string,
 		}
 		say("%s/%s is controlled by %s, and its fields belong to the operator", strings.ToLower(render.KindOf(child.live)), child.live.GetName(), name)
 	}
-	if !kinds.IsPaused(a.Object) {
+	if !a.isToResume() {
 		return nil
 	}
 	resume := fmt.Appendf(nil, `{"metadata":{"uid":%q},"spec":{"paused":null}}`, a.Object.GetUID())
@@ -268,6 +275,9 @@ func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string,
 	say("%s resumed", name)
 	return nil
 }
+
+// isToResume reports whether the adoption has paused the object. Of one that was restored, users have.
+func (a *Adoption) isToResume() bool { return !a.restored && kinds.IsPaused(a.Object) }
 
 // take makes the object the controller of a child.
 func (a *Adoption) take(ctx context.Context, c client.Client, child child) error {

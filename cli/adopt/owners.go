@@ -46,6 +46,7 @@ func managers(live client.Object) (out []string) {
 // have it any more.
 var whole = map[string]fieldpath.Path{
 	"Deployment": fieldpath.MakePathOrDie("spec", "template"),
+	"DaemonSet":  fieldpath.MakePathOrDie("spec", "template"),
 	"Service":    fieldpath.MakePathOrDie("spec", "ports"),
 }
 
@@ -53,10 +54,10 @@ var whole = map[string]fieldpath.Path{
 // it, and so replace the pods.
 var restartedAt = fieldpath.MakePathOrDie("spec", "template", "metadata", "annotations", api.AnnotationRestartedAt)
 
-// taken returns the JSON patch of a live child that makes owner its controller, with the
-// resourceVersion as precondition. Other field managers lose what the operator will apply, so that
-// a field which leaves the object leaves the child. They keep everything else: labels, annotations,
-// and fields that an object does not have.
+// taken returns the JSON patch of a live child that makes owner its controller, with the uid and the
+// resourceVersion as preconditions. Other field managers lose what the operator will apply, so that a
+// field which leaves the object leaves the child. They keep everything else: labels, annotations, and
+// fields that an object does not have.
 func (c child) taken(owner *unstructured.Unstructured) ([]byte, error) {
 	entries, err := released(c.live.GetManagedFields(), rollout.OfOperator(c.after.GetManagedFields()), whole[render.KindOf(c.live)])
 	if err != nil {
@@ -66,6 +67,7 @@ func (c child) taken(owner *unstructured.Unstructured) ([]byte, error) {
 		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true),
 	})
 	return json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/uid", "value": c.live.GetUID()},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": c.live.GetResourceVersion()},
 		{"op": "add", "path": "/metadata/ownerReferences", "value": references},
 		{"op": "add", "path": "/metadata/managedFields", "value": entries},

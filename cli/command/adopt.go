@@ -23,15 +23,15 @@ type adoptOptions struct {
 	apply, dryRun, force bool
 	explained            string
 
-	report, all bool
-	files       fileFlags
-	output      string
+	report, all, restored bool
+	files                 fileFlags
+	output                string
 }
 
 func newAdopt(env Env) *cobra.Command {
 	o := &adoptOptions{clusterFlags: newClusterFlags(env)}
 	cmd := &cobra.Command{
-		Use:     "adopt deployment/NAME [service/NAME] | --report [-A | -f FILE|FOLDER|-]",
+		Use:     "adopt deployment/NAME [service/NAME] | --report [-A | -f FILE|FOLDER|-] | --restored KIND/NAME",
 		GroupID: online,
 		Short:   "Adopt a running Deployment and its Service without a restart",
 		Long: `Print the App, or the ModelBox, whose Deployment and Service are those that run already. What has no field of
@@ -48,6 +48,9 @@ steps, which the API server checks: docs/adopt.md.
 With --report, it prints instead what each Deployment of the namespace, of all with -A, or of manifests with -f would
 become, or why it cannot be adopted, and what is risky about it. It reads only, and sends no dry runs.
 
+With --restored, it gives to a ModelBox, an App or a Genericdaemon the children that a backup has brought back without
+owner references, so that no pod is replaced. Without --apply, it prints the steps, as with --dry-run.
+
 It needs the permissions of the role edit in the namespace, and --report those of view. To leave again, delete the
 object, and not what it owns:
 kubectl delete app.app.huolala.cn/NAME --cascade=orphan`,
@@ -59,7 +62,10 @@ kubectl delete app.app.huolala.cn/NAME --cascade=orphan`,
 
   # What all Deployments of the cluster, or of manifests, would become
   {} adopt --report -A
-  {} adopt --report -R -f deploy/ -o json`,
+  {} adopt --report -R -f deploy/ -o json
+
+  # After a restore, the children of a ModelBox belong to it again
+  {} adopt --restored modelbox/web --apply`,
 		Args: cobra.MaximumNArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd.Context(), args) },
 	}
@@ -70,6 +76,7 @@ kubectl delete app.app.huolala.cn/NAME --cascade=orphan`,
 	cmd.Flags().BoolVar(&o.force, "force", false, "with --apply, also if something else manages the Deployment or the Service")
 	complete(cmd, "kind", "App", "ModelBox")
 	cmd.Flags().BoolVar(&o.report, "report", false, "print what each Deployment would become, or why it cannot, and what is risky")
+	cmd.Flags().BoolVar(&o.restored, "restored", false, "give to an object of a backup its children, which were restored without their owner")
 	cmd.Flags().BoolVarP(&o.all, "all-namespaces", "A", false, "with --report, the Deployments of all namespaces")
 	o.files.bind(cmd)
 	bindOutput(cmd, &o.output, "table", "json", "yaml")
@@ -84,12 +91,15 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	if o.report {
 		return o.printReport(ctx, kind, args)
 	}
+	if o.all || len(o.files.names) > 0 || o.output != "table" {
+		return usage("-A, -f and -o belong to --report")
+	}
+	if o.restored {
+		return o.giveRestored(ctx, args)
+	}
 	key, withService, err := named(args)
 	if err != nil {
 		return err
-	}
-	if o.all || len(o.files.names) > 0 || o.output != "table" {
-		return usage("-A, -f and -o belong to --report")
 	}
 	c, namespace, err := o.connect()
 	if err != nil {
@@ -125,6 +135,25 @@ func (o *adoptOptions) proceed(ctx context.Context, adoption *adopt.Adoption, na
 		suffix = " (dry run)\n"
 	}
 	return adoption.Run(ctx, o.dryRun, func(format string, args ...any) { fmt.Fprintf(o.Out, format+suffix, args...) })
+}
+
+// giveRestored gives the restored object that the arguments name its children, or prints the steps.
+func (o *adoptOptions) giveRestored(ctx context.Context, args []string) error {
+	t, err := o.target(args)
+	if err != nil {
+		return err
+	}
+	if !t.kind.HasPods() {
+		return usage("--restored is for a ModelBox, an App or a Genericdaemon: %s has no children", t)
+	}
+	o.dryRun = o.dryRun || !o.apply
+	return again(func() error {
+		adoption := &adopt.Adoption{Client: t.client, FieldManager: fieldManager}
+		if err := adoption.PrepareRestored(ctx, t.kind, t.key); err != nil {
+			return err
+		}
+		return o.proceed(ctx, adoption, t.String(), []string{"each of its children"})
+	})
 }
 
 // explain prints what the user has to know before anything is written, once.

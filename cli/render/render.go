@@ -8,7 +8,6 @@ package render
 import (
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -26,6 +25,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/internal/version"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
@@ -100,7 +100,7 @@ func document(obj client.Object) (string, error) {
 }
 
 // KindOf returns the kind of a child. A client leaves it out of what it reads.
-func KindOf(child client.Object) string { return reflect.TypeOf(child).Elem().Name() }
+func KindOf(child client.Object) string { return domain.KindOf(child) }
 
 // NameOf returns the kind and the name of a child.
 func NameOf(child client.Object) string { return KindOf(child) + "/" + child.GetName() }

@@ -23,6 +23,17 @@ func IsFetcher(c *corev1.Container) bool {
 	return c.Name == Container && len(c.Command) == 1 && c.Command[0] == Command
 }
 
+// FetcherOf returns what was decided of a container that fetches a model.
+func FetcherOf(c *corev1.Container) Fetcher {
+	out := Fetcher{Image: c.Image}
+	for _, arg := range c.Args {
+		if mirror, ok := strings.CutPrefix(arg, mirrorFlag); ok {
+			out.Mirrors = append(out.Mirrors, mirror)
+		}
+	}
+	return out
+}
+
 // WithoutFetcher returns the container that fetches a model as its object alone defines it:
 // without what Fetcher has.
 func WithoutFetcher(c corev1.Container) corev1.Container {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -24,6 +26,9 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
+	"github.com/modelbox-operator/modelbox-operator/kinds/all"
+	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 // serviceOf returns a Service for the pods of a Deployment.
@@ -291,5 +296,117 @@ func TestAdoptLeavesOthersTheirFields(t *testing.T) {
 	}
 	if slices.ContainsFunc(d.ManagedFields, func(entry metav1.ManagedFieldsEntry) bool { return entry.Manager == api.FieldManager }) {
 		t.Errorf("the operator has fields before it has applied any: %v", d.ManagedFields)
+	}
+}
+
+// restored creates an object and its children, as a backup brings them back: the children without owner references.
+func (c *cluster) restored(owner client.Object) (children []client.Object) {
+	c.t.Helper()
+	kind := all.Kinds[slices.IndexFunc(all.Kinds, func(k *all.Kind) bool { return reflect.TypeOf(k.New()) == reflect.TypeOf(owner) })]
+	kind.SetDefaults(owner, nil)
+	desired, err := kind.Workload(owner, models.Fetcher{Image: "r.io/fetch:old", Mirrors: []string{"hf://=https://hub.example.com"}}).Children()
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.create(owner)
+	for _, child := range desired {
+		child.SetOwnerReferences(nil)
+		child.SetNamespace(c.namespace)
+		if err := c.client.Create(ctx, child, client.FieldOwner("backup")); err != nil {
+			c.t.Fatal(err)
+		}
+		children = append(children, child)
+	}
+	return children
+}
+
+// A user with the role edit gives restored objects their children, which stay as they are. The command can be
+// interrupted, and continues where it was.
+func TestAdoptRestored(t *testing.T) {
+	for _, tc := range []struct {
+		name, note string
+		owner      client.Object
+		kinds      []string
+	}{
+		{"modelbox/web", "note: the image r.io/fetch:old fetches the model: if the controller has another one now, or other mirrors, it replaces the pods\n",
+			&modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: modelv1.ModelBoxSpec{
+				Image: "a:1", Replicas: new(int32(2)), Ports: []modelv1.Port{{Port: 80}}, ModelFileURL: "hf://org/name@0123456789abcdef0123456789abcdef01234567",
+				Children: modelv1.Children{Disruption: &modelv1.Disruption{MaxUnavailable: new(intstr.FromInt32(1))}, Autoscaling: &modelv1.Autoscaling{MaxReplicas: 3}},
+			}}, []string{"deployment", "service", "poddisruptionbudget", "horizontalpodautoscaler"}},
+		{"app/web", "", &appv1.App{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: appv1.AppSpec{Image: "a:1", Paused: true}}, []string{"deployment"}},
+		{"genericdaemon/web", "", &mydomainv1beta1.Genericdaemon{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: mydomainv1beta1.GenericdaemonSpec{Image: "a:1"}}, []string{"daemonset"}},
+	} {
+		c := newCluster(t)
+		children := c.restored(tc.owner)
+		c.asEditor()
+		var steps string
+		for _, kind := range tc.kinds {
+			steps += kind + "/web is controlled by " + tc.name + ", and its fields belong to the operator\n"
+		}
+		want(t, c.run("adopt", "--restored", tc.name), result{strings.ReplaceAll(steps, "\n", " (dry run)\n"), tc.note, 0})
+		whole := c.client
+		c.interrupted(1)
+		first := c.run("adopt", "--restored", tc.name, "--apply")
+		c.client = whole
+		if len(children) > 1 {
+			second := c.run("adopt", "--restored", tc.name, "--apply")
+			first = result{first.out + second.out, "", second.code}
+		}
+		want(t, result{first.out, "", first.code}, result{steps, "", 0})
+		want(t, c.run("adopt", "--restored", tc.name, "--apply"), result{tc.name + " has adopted each of its children already (unchanged)\n", "", 0})
+		c.get(tc.owner)
+		if app, ok := tc.owner.(*appv1.App); ok && !app.Spec.Paused {
+			t.Error("a paused object was resumed")
+		}
+		for _, child := range children {
+			before := child.DeepCopyObject().(client.Object)
+			if c.get(child); child.GetUID() != before.GetUID() || child.GetGeneration() != before.GetGeneration() || !metav1.IsControlledBy(child, tc.owner) {
+				t.Errorf("%s: got %+v", tc.name, child)
+			}
+		}
+	}
+}
+
+// What is not surely the object's stays as it is, and a rollout does not begin unseen.
+func TestAdoptRestoredSays(t *testing.T) {
+	c := newCluster(t)
+	box := newBox()
+	box.Spec.Ports = []modelv1.Port{{Port: 80}}
+	box.Spec.Disruption = &modelv1.Disruption{MaxUnavailable: new(intstr.FromInt32(1))}
+	children := c.restored(box)
+	deployment, service, budget := children[0].(*appsv1.Deployment), children[1], children[2]
+	deployment.Spec.Template.Spec.Containers[0].Image = "nginx:1"
+	deployment.Spec.Template.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "OLD", Value: "kept"}}
+	service.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "v1", Kind: "ConfigMap", Name: "a", UID: "b", Controller: new(true)}})
+	budget.SetLabels(nil)
+	for _, child := range children {
+		if err := c.client.Update(ctx, child); err != nil {
+			t.Fatal(err)
+		}
+	}
+	args := []string{"adopt", "--restored", "modelbox/web"}
+	got := c.run(append(args, "--apply")...)
+	for _, line := range []string{
+		`conflict: Deployment "web" has another pod template than this object makes: the operator would replace the pods` + "\n", "\n-        image: nginx:1\n+        image: nginx:2\n",
+		"note: this stays in the pod template, because the operator removes only what it has set itself:\n", "\n-    - env:\n-      - name: OLD\n",
+		`conflict: Service "web" is controlled by ConfigMap "a" (uid b) already` + "\n",
+		`conflict: PodDisruptionBudget "web" does not have the label app.kubernetes.io/managed-by=modelbox-operator`, "error: nothing was written",
+	} {
+		if got.code != 1 || got.out != "" || !strings.Contains(got.err, line) {
+			t.Errorf("%q is not in %+v", line, got)
+		}
+	}
+	if got := c.run(append(args, "--apply", "--force")...); got.code != 0 || got.out != "deployment/web is controlled by modelbox/web, and its fields belong to the operator\n" {
+		t.Errorf("got %+v", got)
+	}
+	for i, child := range children {
+		if c.get(child); metav1.IsControlledBy(child, box) != (i == 0) {
+			t.Errorf("got %+v", child)
+		}
+	}
+	for args, text := range map[string]string{"eru/web": "eru/web has no children", "web": "names no object", "app/none": `"none" not found`} {
+		if got := c.run("adopt", "--restored", args); got.code == 0 || !strings.Contains(got.err, text) {
+			t.Errorf("%s: got %+v", args, got)
+		}
 	}
 }
