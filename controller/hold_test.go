@@ -135,7 +135,7 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 		h.edit(ofImage("nginx:3"))
 		h.once()
 		change(ctx, h.deployment, func(d *appsv1.Deployment) { d.Spec.Template.Spec.Containers[0].Image = "foreign:1" })
-		h.drive(ctx)
+		h.again(ctx, h.app)
 		Expect(h.image()).To(Equal("nginx:1"))
 		h.waits(image)
 
@@ -223,10 +223,10 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 		Expect(env.Client.Delete(ctx, &record)).To(Succeed())
 		Expect(env.Client.Create(ctx, forged)).To(Succeed())
 		h.edit(func(a *appv1.App) { a.Spec.Replicas = new(int32(2)) })
-		h.drive(ctx)
+		h.again(ctx, h.app)
 		Expect(h.image()).To(Equal("nginx:1"))
 		Expect(env.Client.Delete(ctx, forged)).To(Succeed())
-		h.drive(ctx)
+		h.again(ctx, h.app)
 		Expect(h.records()).To(HaveLen(1))
 		Expect(h.image()).To(Equal("nginx:1"))
 		Expect(h.deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
@@ -252,7 +252,7 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 		h.once()
 		Expect(get(ctx, h.deployment).Spec.Template.Spec.Containers[0].Env).To(HaveLen(2))
 		change(ctx, h.deployment, func(d *appsv1.Deployment) { d.Spec.Replicas = new(int32(6)) })
-		h.drive(ctx)
+		h.again(ctx, h.app)
 		Expect(get(ctx, h.deployment).Spec.Template.Spec.Containers[0].Env).To(HaveLen(2))
 
 		h = newHolding(ctx, asItIs)
@@ -289,7 +289,7 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 							Expect(dying.writes).To(BeNumerically(">=", n))
 							h.write = nil
 						}
-						h.drive(ctx)
+						h.again(ctx, h.app)
 						Expect(h.image()).To(Equal(steps[i].image))
 						Expect(h.deployment.Spec.Replicas).To(HaveValue(BeEquivalentTo(2)))
 					}
@@ -362,14 +362,3 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 		Expect(get(ctx, set).Generation).To(Equal(int64(2)))
 	})
 })
-
-// drive reconciles with a new process until nothing is left to do.
-func (h *holding) drive(ctx context.Context) {
-	GinkgoHelper()
-	for range 3 {
-		next := drive()
-		next.clock = h.clock
-		_, _, err := next.reconcile(ctx, h.app)
-		Expect(err).NotTo(HaveOccurred())
-	}
-}

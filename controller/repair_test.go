@@ -135,6 +135,17 @@ func (d *driven) settled(ctx context.Context, obj client.Object) {
 	}
 }
 
+// again reconciles an object with some processes that have just started.
+func (d *driven) again(ctx context.Context, obj client.Object) {
+	GinkgoHelper()
+	for range 3 {
+		next := drive()
+		next.clock = d.clock
+		_, _, err := next.reconcile(ctx, obj)
+		Expect(err).NotTo(HaveOccurred())
+	}
+}
+
 // events returns the notes of the events since the last call.
 func (d *driven) events() []string {
 	var notes []string

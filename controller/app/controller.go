@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/workload"
 	"github.com/modelbox-operator/modelbox-operator/kinds/app"
@@ -44,7 +45,12 @@ func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
 // the rules of admission again, so that an object which was stored while the webhook was
 // away is reconciled in the same way.
 func (r *Reconciler) Reconcile(ctx context.Context, obj *appv1.App, writer *status.Writer) (reconcile.Result, error) {
+	rollout, err := r.Recall(ctx, obj, &obj.Spec, obj.Spec.OnFailedRollout, obj.Status.Rollout, new(*modelv1.FetcherStatus))
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	app.Default(obj)
 	s := workload.NewState(app.Workload(obj), app.Validate(obj), &obj.Status.WorkloadStatus, writer)
-	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.Reread, r.Observe, r.Report)
+	s.Rollout = rollout
+	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.Reread, r.Observe, r.RecordRollout, r.Report, r.GiveUp)
 }

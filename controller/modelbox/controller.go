@@ -56,9 +56,14 @@ func SetupWithManager(mgr manager.Manager, shared workload.Shared) error {
 // away is reconciled in the same way. What the object has no default for stays so: a default
 // that is newer than it would restart its pods.
 func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox, writer *status.Writer) (reconcile.Result, error) {
+	rollout, err := r.Recall(ctx, box, &box.Spec, box.Spec.OnFailedRollout, box.Status.Rollout, &box.Status.Fetcher)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
 	modelbox.DefaultStored(box)
 	s := workload.NewState(modelbox.Workload(box, r.Fetcher), modelbox.Validate(box), &box.Status.WorkloadStatus, writer)
-	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.recordFetcher, r.Reread, r.Observe, r.Report, r.recordModels)
+	s.Rollout = rollout
+	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.recordFetcher, r.Reread, r.Observe, r.RecordRollout, r.Report, r.GiveUp, r.recordModels)
 }
 
 // recordFetcher sets status.fetcher of a ModelBox whose children have been applied, as its spec is.

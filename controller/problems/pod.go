@@ -41,6 +41,22 @@ var needIntervention = sets.New(status.ReasonReplicaFailure, "InvalidImageName",
 	"CreateContainerConfigError", "CreateContainerError", "RunContainerError", "PostStartHookError", reasonOOMKilled,
 	reasonCrashLoopBackOff, reasonModelFetchFailed, corev1.PodReasonUnschedulable)
 
+// ofTemplate are the reasons that a pod template itself has, and not the cluster, the nodes or a server,
+// which the pods of another template would share. An image that cannot be pulled is not among them, nor
+// is a volume that cannot be mounted: kubelet's words do not say whose fault that is.
+var ofTemplate = sets.New("InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError", "CreateContainerError", "RunContainerError",
+	"PostStartHookError", reasonOOMKilled, reasonCrashLoopBackOff)
+
+// ofModel are the first words of a termination message of fetch-model of which the same is true (see
+// docs/models.md).
+var ofModel = sets.New("NotFound", "Denied", "WrongHash", "RefusedArchive", "TooBig", "NoSpace", "Refused", "Invalid")
+
+// IsOfTemplate reports whether a problem is one of the pod template itself.
+func IsOfTemplate(p *modelv1.Problem) bool {
+	said, _, _ := strings.Cut(strings.TrimPrefix(p.Message, "["), "]")
+	return ofTemplate.Has(p.Reason) || p.Reason == reasonModelFetchFailed && ofModel.Has(said)
+}
+
 const (
 	// maxMessage is how much is read of a message, in bytes. What is written to status is bounded
 	// there.

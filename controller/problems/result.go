@@ -27,7 +27,7 @@ func (r *Result) describe(readiness status.Readiness) status.Readiness {
 	if len(r.Problems) > 0 {
 		first := &r.Problems[0]
 		if first.Reason != status.ReasonReplicaFailure || readiness.Reason != status.ReasonReplicaFailure {
-			readiness.AppendMessage(sentence(first))
+			readiness.AppendMessage(Sentence(first))
 		}
 		switch {
 		case needIntervention.Has(first.Reason):
@@ -70,8 +70,8 @@ func (r *Result) mergePrevious(previous []modelv1.Problem) {
 	}
 }
 
-// sentence returns a problem for the message of a condition.
-func sentence(p *modelv1.Problem) string {
+// Sentence returns a problem for the message of a condition.
+func Sentence(p *modelv1.Problem) string {
 	pods := fmt.Sprintf("%d pods", p.Count)
 	if p.Count == 1 {
 		pods = "1 pod"

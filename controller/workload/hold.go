@@ -6,30 +6,19 @@ package workload
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 
-	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
-
-// +kubebuilder:rbac:groups=apps,resources=controllerrevisions,verbs=get;create;delete
-
-// uncached is an option of the writes of records, which no cache has.
-const uncached = client.DisableReadYourWritesConsistency
 
 // held is what waits of the desired state.
 type held struct {
@@ -59,7 +48,8 @@ func (s *State) written() []*apply.Child {
 
 // hold makes the present pod template the desired one, if spec.holdChanges makes a changed one wait.
 // The present one is that of the record, and without a record what the controller owns in the child:
-// then it is recorded, so that what other clients change meanwhile can be undone.
+// then it is recorded, so that what other clients change meanwhile can be undone. A return from a rollout
+// that failed does not wait.
 func (r *Reconciler) hold(ctx context.Context, s *State) error {
 	if s.HoldChanges != modelv1.HoldChangesAll && s.Status.KeptTemplate == "" {
 		return nil
@@ -69,7 +59,7 @@ func (r *Reconciler) hold(ctx context.Context, s *State) error {
 		return err
 	}
 	s.configured.template = hash
-	if s.Status.Template == hash || !s.Pods.Exists() && s.Status.KeptTemplate == "" {
+	if s.Status.Template == hash || s.returned() != "" || !s.Pods.Exists() && s.Status.KeptTemplate == "" {
 		return nil
 	}
 	if s.Status.Template == "" { // The field is new in this object.
@@ -190,47 +180,26 @@ func (r *Reconciler) present(ctx context.Context, s *State) (template *corev1.Po
 
 // recorded returns the pod template of a record, nil if there is none with that hash.
 func (r *Reconciler) recorded(ctx context.Context, s *State, hash string) (*corev1.PodTemplateSpec, error) {
-	record := s.emptyRecord(hash)
-	if err := r.Writer.Live.Get(ctx, client.ObjectKeyFromObject(record), record); err != nil {
-		return nil, client.IgnoreNotFound(err)
-	}
-	template := &corev1.PodTemplateSpec{}
-	_ = json.Unmarshal(record.Data.Raw, template) // What cannot be decoded has another hash.
-	if _, have, err := encode(template); err != nil || have != hash {
+	data, err := r.readRecord(ctx, s.Owner, hash)
+	if data == nil {
 		return nil, err
 	}
-	return template, nil
+	template := &corev1.PodTemplateSpec{}
+	return template, json.Unmarshal(data, template)
 }
 
 // record stores a pod template in a ControllerRevision of the owner, and its hash in status, before
 // anything else is written.
 func (r *Reconciler) record(ctx context.Context, s *State, template *corev1.PodTemplateSpec) error {
-	data, hash, err := encode(template)
+	data, hash, err := workload.Record(template)
 	if err != nil {
 		return err
 	}
-	record := s.emptyRecord(hash)
-	record.OwnerReferences, record.Data, record.Revision = s.ObjectMeta().OwnerReferences, runtime.RawExtension{Raw: data}, s.Status.ObservedGeneration
-	err = r.Writer.Client.Create(ctx, record.DeepCopy(), uncached, client.FieldOwner(apply.FieldManager), s.Writer.Owner)
-	if apierrors.IsAlreadyExists(err) { // Of a reconcile whose status was not written, or of another client.
-		err = r.replace(ctx, s, record, hash)
-	}
-	if err != nil {
-		return apply.Refused("creating", record, err)
+	if err := r.createRecord(ctx, s, hash, data); err != nil {
+		return err
 	}
 	s.Status.KeptTemplate = hash
 	return s.Writer.WriteFirst(ctx)
-}
-
-// replace replaces a record that exists, unless it has the content of that hash.
-func (r *Reconciler) replace(ctx context.Context, s *State, record *appsv1.ControllerRevision, hash string) error {
-	if existing, err := r.recorded(ctx, s, hash); err != nil || existing != nil {
-		return err
-	}
-	if err := r.Writer.Client.Delete(ctx, s.emptyRecord(hash), uncached, s.Writer.Owner); client.IgnoreNotFound(err) != nil {
-		return err
-	}
-	return r.Writer.Client.Create(ctx, record, uncached, client.FieldOwner(apply.FieldManager), s.Writer.Owner)
 }
 
 // release deletes the record of a pod template that the pods no longer keep.
@@ -238,28 +207,9 @@ func (r *Reconciler) release(ctx context.Context, s *State) error {
 	if s.Status.KeptTemplate == "" || s.held.template || s.Paused || !s.Pods.Settled() {
 		return nil
 	}
-	record := s.emptyRecord(s.Status.KeptTemplate)
-	if err := r.Writer.Client.Delete(ctx, record, uncached, s.Writer.Owner); client.IgnoreNotFound(err) != nil {
-		return apply.Refused("deleting", record, err)
+	if err := r.deleteRecord(ctx, s, s.Status.KeptTemplate); err != nil {
+		return err
 	}
 	s.Status.KeptTemplate = ""
 	return nil
-}
-
-// emptyRecord returns the ControllerRevision for a pod template with a hash, without it.
-func (s *State) emptyRecord(hash string) *appsv1.ControllerRevision {
-	return &appsv1.ControllerRevision{
-		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ControllerRevision"},
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: s.Owner.GetNamespace(), Name: s.Owner.GetName() + "-" + hash[:min(len(hash), 16)],
-			Labels: map[string]string{api.LabelManagedBy: api.ManagedBy},
-		},
-	}
-}
-
-// encode returns a pod template in JSON, and its hash.
-func encode(template *corev1.PodTemplateSpec) (data []byte, hash string, err error) {
-	data, err = json.Marshal(template)
-	sum := sha256.Sum256(data)
-	return data, hex.EncodeToString(sum[:]), err
 }

@@ -49,6 +49,7 @@ func (r *Reconciler) setConditions(s *State) {
 	s.Status.ObservedGeneration = generation
 	described := s.Observed.Progress.WithSpecErrors(s.Errs)
 	described.SetNotReady(status.ReasonRewritten, apply.Rewritten(s.Status.Children), true)
+	described.SetNotReady(reasonRolledBack, s.returned(), true)
 	described.SetNotReady(s.configured.reason, s.configured.waiting, false)
 	described.AppendMessage(s.configured.note)
 	described.AppendMessage(s.optional.message())

@@ -29,6 +29,9 @@ type State struct {
 	// Writer is that of the owner.
 	Writer *status.Writer
 
+	// Rollout is the spec as what is rolled out.
+	Rollout Rollout
+
 	// Pods is the child that runs the pods, a Deployment or a DaemonSet.
 	Pods *apply.Child
 	// Service is nil for a kind that has none.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/controller/schedules"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
@@ -50,6 +51,10 @@ func (r *Reconciler) Scale(ctx context.Context, s *State) (again time.Duration, 
 // Build sets the desired state of the children, unless the errors of the spec leave open what that
 // is. It is pure.
 func (*Reconciler) Build(_ context.Context, s *State) (time.Duration, error) {
+	if s.Rollout.lost {
+		s.failed = status.NewStalled(reasonRolledBack, "the record of the last complete rollout is gone, so the children stay as they are")
+		return 0, nil
+	}
 	s.failed = cmp.Or(s.build(), s.failed)
 	return 0, nil
 }

@@ -83,6 +83,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsmodelv1.ProblemApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("PrometheusQuery"):
 		return &applyconfigurationsmodelv1.PrometheusQueryApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("RolloutStatus"):
+		return &applyconfigurationsmodelv1.RolloutStatusApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Route"):
 		return &applyconfigurationsmodelv1.RouteApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Schedule"):

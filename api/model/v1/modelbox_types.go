@@ -526,6 +526,11 @@ type WorkloadStatus struct {
 	// +kubebuilder:validation:MaxLength=1300
 	URL string `json:"url,omitempty"`
 
+	// rollout is the last complete rollout, and the one after it. Present only with spec.onFailedRollout: Return.
+	//
+	// +optional
+	Rollout *RolloutStatus `json:"rollout,omitempty"`
+
 	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
 	// spec.schedules.
 	//

@@ -292,6 +292,14 @@ func (b *AppSpecApplyConfiguration) WithRevisionHistoryLimit(value int32) *AppSp
 	return b
 }
 
+// WithOnFailedRollout sets the OnFailedRollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OnFailedRollout field is set to the value of the last call.
+func (b *AppSpecApplyConfiguration) WithOnFailedRollout(value apimodelv1.OnFailedRollout) *AppSpecApplyConfiguration {
+	b.ChildrenApplyConfiguration.OnFailedRollout = &value
+	return b
+}
+
 // WithService sets the Service field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Service field is set to the value of the last call.

@@ -5,6 +5,10 @@
 
 package v1
 
+import (
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+)
+
 // ChildrenApplyConfiguration represents a declarative configuration of the Children type for use
 // with apply.
 //
@@ -27,6 +31,12 @@ type ChildrenApplyConfiguration struct {
 	// revisionHistoryLimit is the number of old ReplicaSets that are kept, to which "kubectl rollout undo" can
 	// return, 0 to 1000. Kubernetes defaults it to 10.
 	RevisionHistoryLimit *int32 `json:"revisionHistoryLimit,omitempty"`
+	// onFailedRollout defines what becomes of a rollout that fails, because it exceeds
+	// progressDeadlineSeconds, or because no pod of it can start for a reason of the spec itself: Hold leaves it
+	// as it is, Return makes the children once what they were made of in the last complete rollout, with
+	// the present replicas, schedules and autoscaling. The spec stays as it is; its next change is rolled out
+	// again. Defaults to Hold.
+	OnFailedRollout *modelv1.OnFailedRollout `json:"onFailedRollout,omitempty"`
 	// service are further fields of the Service. It has no effect without ports.
 	Service *ServiceOptionsApplyConfiguration `json:"service,omitempty"`
 	// disruption bounds how many pods a drain of nodes may evict at the same time, by a PodDisruptionBudget of
@@ -89,6 +99,14 @@ func (b *ChildrenApplyConfiguration) WithMinReadySeconds(value int32) *ChildrenA
 // If called multiple times, the RevisionHistoryLimit field is set to the value of the last call.
 func (b *ChildrenApplyConfiguration) WithRevisionHistoryLimit(value int32) *ChildrenApplyConfiguration {
 	b.RevisionHistoryLimit = &value
+	return b
+}
+
+// WithOnFailedRollout sets the OnFailedRollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the OnFailedRollout field is set to the value of the last call.
+func (b *ChildrenApplyConfiguration) WithOnFailedRollout(value modelv1.OnFailedRollout) *ChildrenApplyConfiguration {
+	b.OnFailedRollout = &value
 	return b
 }
 

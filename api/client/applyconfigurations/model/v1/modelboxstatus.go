@@ -111,6 +111,14 @@ func (b *ModelBoxStatusApplyConfiguration) WithURL(value string) *ModelBoxStatus
 	return b
 }
 
+// WithRollout sets the Rollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollout field is set to the value of the last call.
+func (b *ModelBoxStatusApplyConfiguration) WithRollout(value *RolloutStatusApplyConfiguration) *ModelBoxStatusApplyConfiguration {
+	b.WorkloadStatusApplyConfiguration.Rollout = value
+	return b
+}
+
 // WithSchedule sets the Schedule field in the declarative configuration to the given value
 // and returns the receiver, so that objects can be built by chaining "With" function invocations.
 // If called multiple times, the Schedule field is set to the value of the last call.

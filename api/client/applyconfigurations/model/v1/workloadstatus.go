@@ -40,6 +40,8 @@ type WorkloadStatusApplyConfiguration struct {
 	// url is the address from outside of the cluster, as scheme://host/path of spec.route: the first host that has no *.
 	// Empty until a Gateway has accepted the HTTPRoute: as it is now, if it says of which spec.
 	URL *string `json:"url,omitempty"`
+	// rollout is the last complete rollout, and the one after it. Present only with spec.onFailedRollout: Return.
+	Rollout *RolloutStatusApplyConfiguration `json:"rollout,omitempty"`
 	// schedule is the scheduled time whose number of replicas applies, and the next ones. Present only with
 	// spec.schedules.
 	Schedule                         *ScheduleStatusApplyConfiguration `json:"schedule,omitempty"`
@@ -129,6 +131,14 @@ func (b *WorkloadStatusApplyConfiguration) WithAddress(value string) *WorkloadSt
 // If called multiple times, the URL field is set to the value of the last call.
 func (b *WorkloadStatusApplyConfiguration) WithURL(value string) *WorkloadStatusApplyConfiguration {
 	b.URL = &value
+	return b
+}
+
+// WithRollout sets the Rollout field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Rollout field is set to the value of the last call.
+func (b *WorkloadStatusApplyConfiguration) WithRollout(value *RolloutStatusApplyConfiguration) *WorkloadStatusApplyConfiguration {
+	b.Rollout = value
 	return b
 }
 

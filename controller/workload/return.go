@@ -1,0 +1,188 @@
+// Copyright The ModelBox Operator Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workload
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/apply"
+	"github.com/modelbox-operator/modelbox-operator/controller/problems"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
+)
+
+// reasonRolledBack means that the children are those of the last complete rollout, because the one of
+// the spec has failed.
+const reasonRolledBack = "RolledBack"
+
+// failsFor is how long no pod of a rollout has been able to start when it has failed: long enough for
+// what the pods refer to, and which is applied with them, to come into being.
+const failsFor = time.Minute
+
+// Rollout is the spec of an object as what a rollout rolls out.
+type Rollout struct {
+	// data and hash are what is recorded when the rollout is complete; hash is "" without
+	// spec.onFailedRollout: Return.
+	data []byte
+	hash string
+	// lost is that the children are to be those of a rollout whose record is gone.
+	lost bool
+}
+
+// Recall returns the rollout of a stored spec. If it has failed, the spec and the fetcher that status
+// has become those of the last complete rollout, from which the children are built then; neither is
+// written. It reads nothing otherwise.
+func (r *Reconciler) Recall(
+	ctx context.Context, owner kinds.Object, spec any, on modelv1.OnFailedRollout, into *modelv1.RolloutStatus, fetcher **modelv1.FetcherStatus,
+) (Rollout, error) {
+	if on != modelv1.OnFailedRolloutReturn {
+		return Rollout{}, nil
+	}
+	data, hash, err := workload.RolledOut(spec)
+	rollout := Rollout{data: data, hash: hash}
+	if err != nil || into == nil || into.Complete == "" {
+		return rollout, err
+	}
+	if now := metav1.NewTime(r.Clock.Now()); into.Complete == hash {
+		into.Present, into.Since, into.Failed = "", nil, ""
+	} else if into.Present != hash {
+		into.Present, into.Since, into.Failed = hash, &now, ""
+	}
+	if into.Failed == "" {
+		return rollout, nil
+	}
+	last, err := r.readRecord(ctx, owner, into.Complete)
+	if err != nil || last == nil {
+		rollout.lost = true
+		return rollout, err
+	}
+	if have := *fetcher; into.Fetcher != nil && (have == nil || have.TemplateHash != into.Fetcher.TemplateHash) {
+		*fetcher = into.Fetcher.DeepCopy()
+	}
+	return rollout, workload.Return(spec, last)
+}
+
+// returned says that the children are those of the last complete rollout, and why; "" if they are
+// those of the spec.
+func (s *State) returned() string {
+	if s.Rollout.hash == "" || s.rolloutStatus().Failed == "" {
+		return ""
+	}
+	return fmt.Sprintf("the rollout of this spec has failed (%s), so the last complete one serves until spec is changed", s.rolloutStatus().Failed)
+}
+
+// rolloutStatus returns what status says of the rollouts.
+func (s *State) rolloutStatus() modelv1.RolloutStatus {
+	if s.WorkloadStatus == nil {
+		return modelv1.RolloutStatus{}
+	}
+	return ptr.Deref(s.WorkloadStatus.Rollout, modelv1.RolloutStatus{})
+}
+
+// RecordRollout records what a rollout that is complete was made of, in place of the one before.
+func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (_ time.Duration, err error) {
+	before := s.rolloutStatus()
+	switch {
+	case !s.Applied || s.Paused:
+		return 0, nil
+	case s.Rollout.hash == "":
+		if s.WorkloadStatus.Rollout != nil {
+			err = r.deleteRecord(ctx, s, before.Complete)
+		}
+		if err == nil {
+			s.WorkloadStatus.Rollout = nil
+		}
+	case s.Rollout.hash != before.Complete && before.Failed == "" && !s.Holds() && isComplete(s.Pods.Live.(*appsv1.Deployment)):
+		err = r.recordRollout(ctx, s, before.Complete)
+	}
+	if s.refused, err = apply.ReadinessOf(err); err != nil {
+		return 0, err
+	}
+	return 0, nil
+}
+
+// recordRollout stores the record of the present rollout, which status names before the one that it
+// replaces is deleted.
+func (r *Reconciler) recordRollout(ctx context.Context, s *State, before string) error {
+	if err := r.createRecord(ctx, s, s.Rollout.hash, s.Rollout.data); err != nil {
+		return err
+	}
+	fetcher := s.Fetched
+	if into, ok := s.Owner.(*modelv1.ModelBox); ok {
+		fetcher = into.Status.Fetcher
+	}
+	s.WorkloadStatus.Rollout = &modelv1.RolloutStatus{Complete: s.Rollout.hash, Fetcher: fetcher.DeepCopy()}
+	if err := s.Writer.WriteFirst(ctx); err != nil || before == "" {
+		return err
+	}
+	return r.deleteRecord(ctx, s, before)
+}
+
+// GiveUp gives a rollout up that has failed, if there was a complete one: the next reconcile, at once,
+// makes the children those of that one.
+func (r *Reconciler) GiveUp(ctx context.Context, s *State) (again time.Duration, err error) {
+	into := s.WorkloadStatus.Rollout
+	if s.Rollout.hash == "" || into == nil || into.Present != s.Rollout.hash || into.Failed != "" || !s.Applied || s.Paused || s.Holds() {
+		return 0, nil
+	}
+	why, after := failed(s.Pods.Live.(*appsv1.Deployment), s.Status.Problems, into.Since.Time)
+	if why == "" {
+		return 0, nil
+	}
+	if wait := after.Sub(r.Clock.Now()); wait > 0 {
+		return wait, nil
+	}
+	into.Failed = why
+	if err := s.Writer.WriteFirst(ctx); err != nil {
+		return 0, err
+	}
+	r.Writer.Recorder.Eventf(s.Owner, nil, corev1.EventTypeWarning, reasonRolledBack, "Return", "%.1000s", s.returned())
+	return time.Nanosecond, nil
+}
+
+// failed returns why the rollout of a Deployment fails, in the words of the cluster, and from when on
+// it counts as one that has failed; "" if it does not. A rollout that was complete has not failed,
+// whatever its pods do later. Kubernetes may keep the condition of an earlier rollout for a while, so the
+// deadline counts from when the spec was seen as well. It is pure.
+func failed(live *appsv1.Deployment, found []modelv1.Problem, since time.Time) (why string, after time.Time) {
+	if !isObserved(live) || hasReason(live, complete) {
+		return "", time.Time{}
+	}
+	if hasReason(live, status.ReasonProgressDeadline) {
+		seconds := ptr.Deref(live.Spec.ProgressDeadlineSeconds, 0)
+		return failure(&live.Status).Message, since.Add(time.Duration(seconds) * time.Second)
+	}
+	if len(found) == 0 || !problems.IsOfTemplate(&found[0]) || found[0].Count < live.Status.UpdatedReplicas {
+		return "", time.Time{}
+	}
+	if begun := found[0].Since.Time; begun.After(since) {
+		since = begun
+	}
+	return problems.Sentence(&found[0]), since.Add(failsFor)
+}
+
+// isComplete reports whether all pods of a Deployment run its template and are available, and its
+// controller says so as well.
+func isComplete(live *appsv1.Deployment) bool {
+	return isObserved(live) && hasReason(live, complete) && Progress(live).Ready
+}
+
+// hasReason reports whether the condition Progressing of a Deployment has a reason.
+func hasReason(live *appsv1.Deployment, reason string) bool {
+	for _, condition := range live.Status.Conditions {
+		if condition.Type == appsv1.DeploymentProgressing {
+			return condition.Reason == reason
+		}
+	}
+	return false
+}
