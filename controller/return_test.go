@@ -203,6 +203,16 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		Expect(get(ctx, h.app).Status.Problems).To(HaveLen(1))
 		Expect(h.image()).To(Equal("bad:1"))
 
+		By("crashing after it was complete, which no controller has seen")
+		h.edit(ofImage("bad:2"))
+		h.after(0)
+		writeDeploymentStatus(ctx, h.deployment.ObjectMeta, false, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 })
+		for range 5 {
+			h.after(time.Minute)
+		}
+		Expect(get(ctx, h.app).Status.Problems).To(HaveLen(1))
+		Expect(h.image()).To(Equal("bad:2"))
+
 		By("a first rollout")
 		first := newReturning(ctx, func(a *appv1.App) { a.Spec.OnFailedRollout = "" }) // So the first one with the field fails.
 		Expect(first.app.Status.Rollout).To(BeNil())
