@@ -111,7 +111,17 @@ var _ = Describe("a language model", func() {
 		AddReportEntry("answers during three rollouts", fmt.Sprintf("%d answered, %d failed", ok, failed), ReportEntryVisibilityAlways)
 		Expect(ok).To(BeNumerically(">", 20))
 		Expect(failed).To(BeZero(), "of %d requests", ok+failed)
-	}, SpecTimeout(10*time.Minute))
+
+		By("rolling out a wrong hash where the one pod is deleted first: the first model answers again, without a change by a user")
+		one := strings.Replace(m.language("tiny-1.gguf", sumOf("tiny-1.gguf")), "replicas: 2",
+			"replicas: 1\n  strategy: {type: Recreate}\n  onFailedRollout: Return", 1)
+		apply(m.ns, one)
+		m.awaitReady("qwen")
+		apply(m.ns, strings.Replace(one, sumOf("tiny-1.gguf"), strings.Repeat("a", 64), 1))
+		Eventually(func() string { return m.readiness(ctx, "qwen") }, "6m").Should(SatisfyAll(HavePrefix("False RolledBack "), ContainSubstring("[WrongHash]")))
+		_, err = fetch(m.ns, address, "-T", "30", "--post-data="+completion)
+		Expect(err).NotTo(HaveOccurred())
+	}, SpecTimeout(15*time.Minute))
 })
 
 // served returns the hashes of the files in the store of Ollama of each pod.
