@@ -213,6 +213,26 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		Expect(get(ctx, h.app).Status.Problems).To(HaveLen(1))
 		Expect(h.image()).To(Equal("bad:2"))
 
+		By("without a pod, of which nothing is known")
+		h.edit(func(a *appv1.App) { a.Spec.Image, a.Spec.Replicas = "bad:3", new(int32(0)) })
+		h.after(0)
+		rollOut(ctx, h.deployment.ObjectMeta)
+		recorded := h.app.Status.Rollout.Complete
+		h.after(0)
+		Expect(get(ctx, h.app).Status.Rollout.Complete).To(Equal(recorded))
+
+		By("a record that is deleted before the rollout fails")
+		h = newReturning(ctx, asItIs)
+		Expect(env.Client.Delete(ctx, &h.records()[0])).To(Succeed())
+		h.edit(ofImage("bad:1"))
+		h.after(0)
+		h.exceed()
+		for range 3 {
+			h.after(time.Hour)
+		}
+		Expect(h.image()).To(Equal("bad:1"))
+		Expect(readiness(ctx, h.app)()).To(Equal("False ProgressDeadlineExceeded"))
+
 		By("a first rollout")
 		first := newReturning(ctx, func(a *appv1.App) { a.Spec.OnFailedRollout = "" }) // So the first one with the field fails.
 		Expect(first.app.Status.Rollout).To(BeNil())

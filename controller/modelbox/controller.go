@@ -82,7 +82,7 @@ func (*Reconciler) recordFetcher(_ context.Context, s *workload.State) (time.Dur
 	} else {
 		into.Model, into.Models = nil, nil
 	}
-	into.Fetcher = now
+	into.Fetcher, s.Fetched = now, now
 	return 0, nil
 }
 

@@ -117,11 +117,7 @@ func (r *Reconciler) recordRollout(ctx context.Context, s *State, before string)
 	if err := r.createRecord(ctx, s, s.Rollout.hash, s.Rollout.data); err != nil {
 		return err
 	}
-	fetcher := s.Fetched
-	if into, ok := s.Owner.(*modelv1.ModelBox); ok {
-		fetcher = into.Status.Fetcher
-	}
-	s.WorkloadStatus.Rollout = &modelv1.RolloutStatus{Complete: s.Rollout.hash, Fetcher: fetcher.DeepCopy()}
+	s.WorkloadStatus.Rollout = &modelv1.RolloutStatus{Complete: s.Rollout.hash, Fetcher: s.Fetched.DeepCopy()}
 	if err := s.Writer.WriteFirst(ctx); err != nil || before == "" {
 		return err
 	}
@@ -135,12 +131,20 @@ func (r *Reconciler) GiveUp(ctx context.Context, s *State) (again time.Duration,
 	if s.Rollout.hash == "" || into == nil || into.Present != s.Rollout.hash || into.Failed != "" || !s.Applied || s.Paused || s.Holds() {
 		return 0, nil
 	}
-	why, after := failed(s.Pods.Live.(*appsv1.Deployment), s.Status.Problems, into.Since.Time)
+	why, after := failed(s.Pods.Live.(*appsv1.Deployment), s.Status.Problems, ptr.Deref(into.Since, metav1.Time{}).Time)
 	if why == "" {
 		return 0, nil
 	}
 	if wait := after.Sub(r.Clock.Now()); wait > 0 {
 		return wait, nil
+	}
+	last, err := r.readRecord(ctx, s.Owner, into.Complete)
+	if err != nil {
+		return 0, err
+	}
+	if last == nil { // There is nothing to return to.
+		s.WorkloadStatus.Rollout = nil
+		return 0, nil
 	}
 	into.Failed = why
 	if err := s.Writer.WriteFirst(ctx); err != nil {
@@ -171,10 +175,10 @@ func failed(live *appsv1.Deployment, found []modelv1.Problem, since time.Time) (
 	return problems.Sentence(&found[0]), since.Add(failsFor)
 }
 
-// isComplete reports whether all pods of a Deployment run its template and are available, and its
-// controller says so as well.
+// isComplete reports whether all pods of a Deployment, at least one, run its template and are
+// available, and its controller says so as well.
 func isComplete(live *appsv1.Deployment) bool {
-	return isObserved(live) && hasReason(live, complete) && Progress(live).Ready
+	return live.Status.AvailableReplicas > 0 && hasReason(live, complete) && Progress(live).Ready
 }
 
 // hasReason reports whether the condition Progressing of a Deployment has a reason.
