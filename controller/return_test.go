@@ -13,6 +13,7 @@ import (
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
@@ -360,6 +361,27 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		h.after(time.Minute)
 		Expect(readiness(ctx, h.app)()).To(Equal("False ProgressDeadlineExceeded"))
 		Expect(linesOf(ctx, h.deployment.ObjectMeta)()).NotTo(Equal(before))
+	})
+
+	It("is not ready while the API server refuses the record", func(ctx SpecContext) {
+		h := newReturning(ctx, asItIs)
+		counted := corev1.ResourceList{"count/controllerrevisions.apps": resource.MustParse("1")}
+		quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Namespace: h.app.Namespace, Name: "records"}, Spec: corev1.ResourceQuotaSpec{Hard: counted}}
+		Expect(env.Client.Create(ctx, quota)).To(Succeed())
+		quota.Status = corev1.ResourceQuotaStatus{Hard: counted, Used: counted}
+		Expect(env.Client.Status().Update(ctx, quota)).To(Succeed())
+		h.edit(ofImage("good:2"))
+		h.after(0)
+		rollOut(ctx, h.deployment.ObjectMeta)
+		_, _, _ = h.reconcile(ctx, h.app)
+		Expect(readiness(ctx, h.app)()).To(Equal("False ChildRefused"))
+		Expect(message(ctx, h.app)()).To(MatchRegexp(`^creating ControllerRevision "web-[0-9a-f]{16}": .*exceeded quota: records`))
+		Expect(env.Client.Delete(ctx, quota)).To(Succeed())
+		Eventually(func() string { // The API server still has the quota for a moment.
+			_, _, _ = h.reconcile(ctx, h.app)
+			return readiness(ctx, h.app)()
+		}).Should(Equal("True Ready"))
+		h.complete()
 	})
 
 	It("uses no record that others have written, and leaves the children as they are without one", func(ctx SpecContext) {

@@ -212,7 +212,7 @@ var fieldEdits = map[string]string{
 	"route": `{hosts: [a.example.com], gateway: {name: a}}`, "monitoring": `{port: 80}`,
 	"podMetadata": `{labels: {a: b}}`, "deploymentMetadata": `{labels: {a: b}}`, "serviceMetadata": `{annotations: {a: b}}`,
 	"minReadySeconds": `10`, "revisionHistoryLimit": `2`, "service": `{sessionAffinity: ClientIP}`,
-	"windows": `[{schedule: "@daily", timeZone: Etc/UTC, duration: 1h}]`, "skipDates": `["2026-12-24"]`,
+	"windows": `[{schedule: "@daily", timeZone: Etc/UTC, duration: 1h}]`, "skipDates": `["2026-12-24"]`, "holdChanges": `All`, "onFailedRollout": `Return`,
 	"selector": `{a: b}`, "model": `{uri: "https://models.example.com/a.bin", mountPath: /m, sizeLimit: 1Gi}`, "modelFileURL": `https://models.example.com/a.bin`,
 	"models": `[{name: draft, uri: "https://models.example.com/a.bin", mountPath: /draft, sizeLimit: 1Gi}]`,
 }

@@ -90,7 +90,9 @@ func (s *State) rolloutStatus() modelv1.RolloutStatus {
 }
 
 // RecordRollout records what a rollout that is complete was made of, in place of the one before.
-func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (_ time.Duration, err error) {
+// If it cannot, the object is not ready: it would not return.
+func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (time.Duration, error) {
+	var err error
 	before := s.rolloutStatus()
 	switch {
 	case !s.Applied || s.Paused:
@@ -105,8 +107,8 @@ func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (_ time.Durati
 	case s.Rollout.hash != before.Complete && before.Failed == "" && !s.Holds() && isComplete(s.Pods.Live.(*appsv1.Deployment)):
 		err = r.recordRollout(ctx, s, before.Complete)
 	}
-	if s.refused, err = apply.ReadinessOf(err); err != nil {
-		return 0, err
+	if err != nil {
+		s.refused, s.failed = apply.ReadinessOf(err)
 	}
 	return 0, nil
 }
