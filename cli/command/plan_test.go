@@ -18,6 +18,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	testclock "k8s.io/utils/clock/testing"
@@ -27,6 +28,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
+	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
@@ -35,6 +38,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
 	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/sizes"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
@@ -86,9 +90,12 @@ func admit(ctx context.Context, c client.Client, obj, old client.Object) error {
 	if c.Get(ctx, client.ObjectKey{Namespace: "modelbox-system", Name: "modelbox-sizes"}, of) == nil {
 		req.Sizes, _ = sizes.Parse([]byte(of.Data["sizes.yaml"]))
 	}
-	answer := create.Dry(kinds.Of(object.GroupVersionKind().GroupKind()), req)
+	answer, status := create.Dry(kinds.Of(object.GroupVersionKind().GroupKind()), req), object.Object["status"]
 	if answer.Object != nil {
 		object.Object = answer.Object.Object
+	}
+	if status != nil {
+		object.Object["status"] = status
 	}
 	return answer.Err()
 }
@@ -244,6 +251,88 @@ func TestPlan(t *testing.T) {
 			}
 			got, different := planOf(cluster(t, stored...), strings.Replace(text, tc.from, tc.to, 1))
 			if diff := cmp.Diff(tc.want, got); diff != "" || different == strings.Contains(tc.want, "no difference") {
+				t.Errorf("differences: %t (-want +got):\n%s", different, diff)
+			}
+		})
+	}
+}
+
+// returned is what is stored of a manifest and its children, if the rollout of the manifest has failed, and
+// the last complete one was that of another manifest.
+func returned(t *testing.T, last, failed string) []client.Object {
+	t.Helper()
+	hashed := func(obj client.Object) (data []byte, hash string) {
+		owner := kinds.Of(obj.GetObjectKind().GroupVersionKind().GroupKind()).New()
+		if err := create.Into(obj.(*unstructured.Unstructured), owner); err != nil {
+			t.Fatal(err)
+		}
+		spec := any(nil)
+		switch o := owner.(type) {
+		case *modelv1.ModelBox:
+			spec = &o.Spec
+		case *appv1.App:
+			spec = &o.Spec
+		}
+		data, hash, err := workload.RolledOut(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return data, hash
+	}
+	out, now := applied(t, last), applied(t, failed)
+	data, complete := hashed(out[len(out)-1])
+	object := now[len(now)-1].(*unstructured.Unstructured)
+	_, present := hashed(object)
+	object.Object["status"] = map[string]any{"rollout": map[string]any{"complete": complete, "present": present, "failed": "no pod can start"}}
+	out[len(out)-1] = object
+	return append(out, &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: workload.RecordName(object.GetName(), complete)}, Data: runtime.RawExtension{Raw: data},
+	})
+}
+
+// An object whose rollout has failed is planned with what its children are made of, until its spec changes.
+func TestPlanOfAFailedRollout(t *testing.T) {
+	t.Parallel()
+	const (
+		good  = `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: shop}, spec: {image: "a:1", replicas: 1, onFailedRollout: Return}}`
+		model = `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: web}, spec: {image: "a:1", model: {uri: "https://example.com/a"}, onFailedRollout: Return}}`
+		note  = "note: the rollout of this spec has failed (no pod can start), so the pods stay those of the last complete one: change the spec to roll out again"
+		again = "; needs 1 spare pod during the rollout"
+	)
+	failed := strings.Replace(good, "a:1", "bad:1", 1)
+	for name, tc := range map[string]struct {
+		last, failed string
+		from, to     string // Of the manifest.
+		change       func(*appsv1.ControllerRevision)
+		want         string
+	}{
+		"nothing":                  {want: "no difference\n" + note},
+		"replicas":                 {from: "replicas: 1", to: "replicas: 3", want: "restarts no pod\nscales from 1 to 3 pods\n" + note},
+		"another spec":             {from: "bad:1", to: "a:2", want: "restarts 1 pod: change of spec.image" + again},
+		"the spec of the last one": {from: "bad:1", to: "a:1", want: "restarts no pod"},
+		"another deadline":         {from: "replicas", to: "progressDeadlineSeconds: 300, replicas", want: "restarts 1 pod: change of spec.progressDeadlineSeconds" + again},
+		"without the field":        {from: ", onFailedRollout: Return", want: "restarts 1 pod: change of spec.onFailedRollout" + again},
+		"a model":                  {last: model, failed: strings.Replace(model, "/a", "/b", 1), want: "no difference\n" + note},
+		"a forged record": {change: func(r *appsv1.ControllerRevision) { r.Data.Raw = []byte(`{"image":"x:1"}`) },
+			want: "no difference\n" + note + "\nnote: its children are not compared: ControllerRevision \"NAME\" has not the content that status.rollout.complete says"},
+		"no record": {change: func(r *appsv1.ControllerRevision) { r.Name = "other" },
+			want: "no difference\n" + note + "\nnote: its children are not compared: reading the record of the last complete rollout: controllerrevisions.apps \"NAME\" not found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			manifest := gocmp.Or(tc.failed, failed)
+			stored := returned(t, gocmp.Or(tc.last, good), manifest)
+			record := stored[len(stored)-1].(*appsv1.ControllerRevision)
+			want := strings.ReplaceAll(tc.want, "NAME", record.Name)
+			if tc.change != nil {
+				tc.change(record)
+			}
+			if !strings.Contains(manifest, tc.from) {
+				t.Fatalf("%q is not in the manifest", tc.from)
+			}
+			got, different := planOf(cluster(t, stored...), strings.Replace(manifest, tc.from, tc.to, 1))
+			got = strings.NewReplacer("app/shop: ", "", "modelbox/web: ", "").Replace(got)
+			if diff := cmp.Diff(want, got); diff != "" || different == strings.Contains(want, "no difference") {
 				t.Errorf("differences: %t (-want +got):\n%s", different, diff)
 			}
 		})

@@ -38,6 +38,9 @@ func (p *Planner) children(ctx context.Context, o *Object, owner client.Object, 
 	if ud, ok := owner.(*extensionv1.UnitedDeployment); ok && len(o.Conflicts) == 0 {
 		return p.scale(ctx, o, ud)
 	}
+	if o.kept {
+		return nil, nil
+	}
 	children, err := p.observe(ctx, o, owner, desired)
 	if err != nil {
 		return nil, err

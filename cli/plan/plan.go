@@ -19,7 +19,6 @@ import (
 
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/manifest"
 	"github.com/modelbox-operator/modelbox-operator/cli/render"
@@ -73,6 +72,10 @@ type Object struct {
 	Children []client.Object            `json:"-"`
 
 	kind *kinds.Kind
+	// last is what the children are made of if the rollout of the spec has failed, and kept that this
+	// cannot be read.
+	last []byte
+	kept bool
 	// manifest is what the user applies, and before is the stored object, nil if there is none.
 	manifest, before *unstructured.Unstructured
 }
@@ -122,6 +125,9 @@ func (p *Planner) object(ctx context.Context, o *Object) error {
 	if o.Stored, err = p.ask(ctx, p.Client, o); err != nil {
 		return err
 	}
+	if err := p.recall(ctx, o); err != nil {
+		return err
+	}
 	frozen, reconciled := p.freeze(ctx, o.Namespace), o.Stored.DeepCopy()
 	if frozen == "" && !p.Now.IsZero() {
 		render.Schedule(reconciled, p.Now)
@@ -149,8 +155,7 @@ func (p *Planner) object(ctx context.Context, o *Object) error {
 // build returns a stored object as its controller reads it, and the children that the operator
 // builds of it.
 func (o *Object) build(stored *unstructured.Unstructured) (owner client.Object, children []client.Object, err error) {
-	owner = o.kind.New()
-	if err := create.Into(stored, owner); err != nil {
+	if owner, err = o.decode(stored); err != nil {
 		return nil, nil, err
 	}
 	if o.before == nil {

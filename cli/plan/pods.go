@@ -46,7 +46,7 @@ func (c child) pods() (*Restart, *Scale) {
 		if !exists {
 			before = &appsv1.Deployment{Spec: appsv1.DeploymentSpec{Replicas: new(int32(0)), Template: after.Spec.Template}}
 		}
-		return rollout(before, after), scaled(before, after)
+		return restarted(before, after), scaled(before, after)
 	case *appsv1.DaemonSet:
 		before, exists := c.before.(*appsv1.DaemonSet)
 		if !exists || equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template) {
@@ -59,8 +59,8 @@ func (c child) pods() (*Restart, *Scale) {
 	return nil, nil
 }
 
-// rollout returns the restart of the pods of a Deployment, nil if their template stays.
-func rollout(before, after *appsv1.Deployment) *Restart {
+// restarted returns the restart of the pods of a Deployment, nil if their template stays.
+func restarted(before, after *appsv1.Deployment) *Restart {
 	if equality.Semantic.DeepEqual(before.Spec.Template, after.Spec.Template) {
 		return nil
 	}

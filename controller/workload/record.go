@@ -76,7 +76,7 @@ func emptyRecord(owner kinds.Object, hash string) *appsv1.ControllerRevision {
 	return &appsv1.ControllerRevision{
 		TypeMeta: metav1.TypeMeta{APIVersion: appsv1.SchemeGroupVersion.String(), Kind: "ControllerRevision"},
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: owner.GetNamespace(), Name: owner.GetName() + "-" + hash[:min(len(hash), 16)],
+			Namespace: owner.GetNamespace(), Name: workload.RecordName(owner.GetName(), hash),
 			Labels: map[string]string{api.LabelManagedBy: api.ManagedBy},
 		},
 	}

@@ -11,6 +11,7 @@ import (
 	"maps"
 	"reflect"
 
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
@@ -28,7 +29,8 @@ func RolledOut(spec any) (data []byte, hash string, err error) {
 	return Record(fields)
 }
 
-// Return restores such a part into a spec, a pointer to a struct.
+// Return restores such a part into a spec, a pointer to a struct, or to a map as unstructured objects
+// have it.
 func Return(spec any, data []byte) error {
 	fields, err := fieldsOf(spec)
 	if err != nil {
@@ -42,12 +44,15 @@ func Return(spec any, data []byte) error {
 		return err
 	}
 	returned := reflect.New(reflect.TypeOf(spec).Elem())
-	if err := json.Unmarshal(data, returned.Interface()); err != nil {
+	if err := utiljson.Unmarshal(data, returned.Interface()); err != nil { // Whole numbers of a map stay whole.
 		return err
 	}
 	reflect.ValueOf(spec).Elem().Set(returned.Elem())
 	return nil
 }
+
+// RecordName returns the name of the ControllerRevision of an object for what has a hash.
+func RecordName(object, hash string) string { return object + "-" + hash[:min(len(hash), 16)] }
 
 // Record returns a value in JSON, whose fields are in the order of their names, and its hash (SHA-256).
 func Record(value any) (data []byte, hash string, err error) {
