@@ -27,7 +27,8 @@ func newHistory(env Env) *cobra.Command {
 		Use:   "history KIND/NAME",
 		Short: "Show the revisions of a ModelBox or an App",
 		Long: `Show the revisions of the Deployment of a ModelBox or an App, with the image of the main container, the model and the
-time at which each was first rolled out. Kubernetes keeps the last 10. A * marks the current one.
+time at which each was first rolled out. Kubernetes keeps the last 10. A * marks the current one. With onFailedRollout:
+Return, a line below says if it serves because the rollout of the spec has failed.
 
 MODEL is what spec.model was verified by: its sha256, or the digest of an image. Without one, it is the digest of
 status.model for the current revision, and the URI for others.`,
@@ -54,6 +55,9 @@ func showHistory(ctx context.Context, t *target, output string) error {
 			}
 			model := cmp.Or(r.Digest[:min(len(r.Digest), len("sha256:")+12)], r.Model, "-")
 			fmt.Fprintf(table, "%d%s\t%s\t%d\t%s\t%s\t%s\n", r.Number, mark, r.Created.UTC().Format(time.RFC3339), r.Replicas, r.Image, model, r.ChangeCause)
+		}
+		if n := len(h.revisions); n > 0 && h.revisions[n-1].RolledBack != "" {
+			fmt.Fprintf(table, "\nThe rollout of the spec has failed (%s), so revision %d serves until spec is changed.\n", h.revisions[n-1].RolledBack, h.revisions[n-1].Number)
 		}
 		return table.Flush()
 	})
@@ -97,6 +101,11 @@ func (t *target) history(ctx context.Context) (*unstructured.Unstructured, *hist
 		// What status says of the model, which only the operator writes, is about the current
 		// revision.
 		revisions[n-1].Digest, _, _ = unstructured.NestedString(obj.Object, "status", "model", "digest")
+	}
+	if n := len(revisions); n > 0 {
+		if revisions[n-1].RolledBack, err = rollout.Failed(t.kind, obj); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", t, err)
+		}
 	}
 	return obj, &history{deployment, revisions, container}, nil
 }

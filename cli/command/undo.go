@@ -39,6 +39,9 @@ If anything else of the pod template differs in that revision, the difference is
 is anything written if another field manager owns the fields by a server-side apply, or is a GitOps tool, because
 its next apply would revert the change: change its source instead, or use --force.
 
+If the rollout of the spec has failed, and the object has returned (onFailedRollout: Return), 0 is the current revision, and
+the spec of the last complete rollout is restored, but for the fields that a return leaves as they are.
+
 Without a terminal it does not ask, and needs --yes.`,
 		Example: `  # To the revision before the current one
   {} undo modelbox/web
@@ -61,12 +64,17 @@ func (o *undoOptions) run(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	desired, err := rollout.Template(t.kind, obj)
+	current, from := &h.revisions[len(h.revisions)-1], obj
+	if current.RolledBack != "" { // What the children are made of is not the spec.
+		if from, err = t.lastComplete(ctx, obj); err != nil {
+			return err
+		}
+	}
+	desired, err := rollout.Template(t.kind, from)
 	if err != nil {
 		return fmt.Errorf("%s: %w", t, err)
 	}
 	wanted := rollout.WithoutForeignEnv(&to.Template, h.deployment, desired, h.container)
-	current := &h.revisions[len(h.revisions)-1]
 	spec, others, err := rollout.Changes(rollout.Pending(&current.Template, desired, h.container), wanted, h.container)
 	if err != nil {
 		return err
@@ -75,15 +83,24 @@ func (o *undoOptions) run(ctx context.Context, t *target) error {
 		return fmt.Errorf("revision %d differs from the current one in more than the image, command, args, env, envFrom and resources of container %q; "+
 			"nothing was written. Change the object itself; the other differences are:\n%s", to.Number, h.container, others)
 	}
-	if len(spec) == 0 {
-		fmt.Fprintf(t.Out, "%s already has the state of revision %d (unchanged)\n", t, to.Number)
-		return nil
-	}
-	changed, err := rollout.Apply(t.kind, obj, spec)
+	changed, err := rollout.Apply(t.kind, from, spec)
 	if err != nil {
 		return fmt.Errorf("revision %d cannot be restored: %w", to.Number, err)
 	}
+	if len(differing(obj, changed)) == 0 {
+		fmt.Fprintf(t.Out, "%s already has the state of revision %d (unchanged)\n", t, to.Number)
+		return nil
+	}
 	return o.write(ctx, t, obj, changed, to.Number)
+}
+
+// lastComplete returns an object with the spec of the last complete rollout.
+func (t *target) lastComplete(ctx context.Context, obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	last, err := rollout.LastSpec(ctx, t.client, obj)
+	if err != nil {
+		return nil, err
+	}
+	return rollout.Restore(obj, last)
 }
 
 // write shows the difference, and writes it if the user agrees.

@@ -48,6 +48,9 @@ type Revision struct {
 	ChangeCause string `json:"changeCause,omitempty"`
 	// Current is that the Deployment rolls out, or has rolled out, this revision.
 	Current bool `json:"current,omitempty"`
+	// RolledBack is why the rollout of the spec has failed, so that the current revision serves in place
+	// of it.
+	RolledBack string `json:"rolledBack,omitempty"`
 
 	Template corev1.PodTemplateSpec `json:"-"`
 }
@@ -94,13 +97,17 @@ func modelOf(pod *corev1.PodSpec) (uri, digest string) {
 	return "", ""
 }
 
-// Find returns the revision of a number, or for 0 the one before the current one.
+// Find returns the revision of a number, or for 0 the one before the current one: the current one if
+// it serves because the rollout of the spec has failed.
 func Find(revisions []Revision, number int64) (*Revision, error) {
-	if number == 0 {
-		if len(revisions) < 2 {
-			return nil, fmt.Errorf("there is no revision before the current one: Kubernetes keeps those of spec.revisionHistoryLimit")
-		}
-		return &revisions[len(revisions)-2], nil
+	n := len(revisions)
+	switch {
+	case number == 0 && n > 0 && revisions[n-1].RolledBack != "":
+		return &revisions[n-1], nil
+	case number == 0 && n < 2:
+		return nil, fmt.Errorf("there is no revision before the current one: Kubernetes keeps those of spec.revisionHistoryLimit")
+	case number == 0:
+		return &revisions[n-2], nil
 	}
 	for i := range revisions {
 		if revisions[i].Number == number {

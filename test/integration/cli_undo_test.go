@@ -4,13 +4,16 @@
 package integration_test
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -20,6 +23,7 @@ import (
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // revision returns the ReplicaSet of a revision of a Deployment.
@@ -246,6 +250,73 @@ func TestUndoOfAPendingChange(t *testing.T) {
 	}
 	if c.get(box); box.Spec.Image != "nginx:2" || len(box.Spec.Envs) != 2 {
 		t.Errorf("got %+v", box.Spec)
+	}
+}
+
+// A ModelBox that has returned from a failed rollout is undone to what serves, all of it: the current revision by
+// default, because the one before it is that of the failed rollout.
+func TestUndoOfAFailedRollout(t *testing.T) {
+	c, box := withHistory(t)
+	box.Spec.OnFailedRollout = modelv1.OnFailedRolloutReturn
+	if err := c.client.Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	data, complete, err := workload.RolledOut(&box.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := box.DeepCopy()
+	record := &appsv1.ControllerRevision{
+		ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: workload.RecordName("web", complete)}, Data: runtime.RawExtension{Raw: data},
+	}
+	if err := c.client.Create(ctx, record); err != nil {
+		t.Fatal(err)
+	}
+	box.Spec.Image, box.Spec.Replicas, box.Spec.Envs = "nginx:bad", new(int32(4)), nil
+	box.Spec.Model, box.Spec.MinReadySeconds = &modelv1.Model{URI: "https://example.com/a"}, new(int32(5)) // No revision tells these.
+	if err := c.client.Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	_, present, err := workload.RolledOut(&box.Spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	box.Status.Rollout = &modelv1.RolloutStatus{Complete: complete, Present: present, Failed: "no pod can start"}
+	if err := c.client.Status().Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+
+	const note = "\nThe rollout of the spec has failed (no pod can start), so revision 10 serves until spec is changed.\n"
+	if got := c.run("history", "modelbox/web"); got.code != 0 || !strings.HasSuffix(got.out, note) {
+		t.Errorf("got %+v", got)
+	}
+	if got := c.run("history", "modelbox/web", "-o", "json"); strings.Count(got.out, `"rolledBack": "no pod can start"`) != 1 {
+		t.Errorf("got %+v", got)
+	}
+	if got := c.run("undo", "modelbox/web", "--to-revision", "3", "--yes"); got.code != 1 || !strings.Contains(got.err, "\n+  nodeSelector:\n") {
+		t.Errorf("got %+v", got)
+	}
+	if got := c.run("undo", "modelbox/web", "--yes"); got.code != 0 || !strings.HasSuffix(got.out, "modelbox/web returned to revision 10\n") {
+		t.Errorf("got %+v", got)
+	}
+	last.Spec.Replicas = new(int32(4))
+	if c.get(box); !equality.Semantic.DeepEqual(box.Spec, last.Spec) {
+		t.Errorf("the spec is not that of the last complete rollout: %s", cmp.Diff(last.Spec, box.Spec))
+	}
+	if got := c.run("history", "modelbox/web"); strings.Contains(got.out, "has failed") {
+		t.Errorf("got %+v", got)
+	}
+
+	box.Spec.Image = "nginx:bad"
+	if err := c.client.Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	_, box.Status.Rollout.Present, _ = workload.RolledOut(&box.Spec)
+	if err := errors.Join(c.client.Status().Update(ctx, box), c.client.Delete(ctx, record)); err != nil {
+		t.Fatal(err)
+	}
+	if got := c.run("undo", "modelbox/web", "--yes"); got.code != 1 || !strings.HasPrefix(got.err, "error: reading the record of the last complete rollout: ") {
+		t.Errorf("got %+v", got)
 	}
 }
 
