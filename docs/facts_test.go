@@ -117,6 +117,26 @@ func TestEveryPermissionIsOnThePage(t *testing.T) {
 	}
 }
 
+// The page of rollouts has each reason for which one has failed, and each field that a return leaves as it is.
+func TestWhatReturnsIsOnThePage(t *testing.T) {
+	page := section(t, read(t, "rollouts.md"), "## A rollout that fails returns")
+	for list, file := range map[string]string{"ofTemplate": "../controller/problems/pod.go", "ofModel": "../controller/problems/pod.go", "notReturned": "../kinds/workload/rollout.go"} {
+		source := regexp.MustCompile(`(?s)\nvar ` + list + ` = sets\.New\((.*?)\)`).FindStringSubmatch(read(t, file))
+		if source == nil {
+			t.Fatalf("%s has no %s", file, list)
+		}
+		names := regexp.MustCompile(`"(\w+)"|\breason(\w+)`).FindAllStringSubmatch(source[1], -1)
+		if len(names) < 8 {
+			t.Errorf("only %d names of %s were found", len(names), list)
+		}
+		for _, name := range names {
+			if !regexp.MustCompile(`\b` + name[1] + name[2] + `\b`).MatchString(page) {
+				t.Errorf("rollouts.md does not have %s%s, of %s", name[1], name[2], list)
+			}
+		}
+	}
+}
+
 // The page lists each label and annotation of ours that the code or the manifests name.
 func TestEveryKeyIsOnThePage(t *testing.T) {
 	page := read(t, "labels.md")
