@@ -19,8 +19,10 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -327,12 +329,37 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		h.edit(func(a *appv1.App) { a.Spec.Paused = false })
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.app.Namespace}}
 		change(ctx, namespace, func(n *corev1.Namespace) {
-			n.Annotations = map[string]string{"modelbox-operator.github.io/frozen": "x"}
+			n.Annotations = map[string]string{api.AnnotationFrozen: "x"}
 		})
 		h.after(0)
 		h.after(0)
 		Expect(h.image()).To(Equal("good:1"))
 		h.returned()
+
+		By("a change that admission allows in a freeze, because it replaces no pods elsewhere")
+		setFreeze := func(annotations map[string]string) {
+			change(ctx, namespace, func(n *corev1.Namespace) { n.Annotations = annotations })
+		}
+		for _, edit := range []func(*appv1.App){
+			func(a *appv1.App) { a.Spec.MinReadySeconds = new(int32(5)) },
+			func(a *appv1.App) { a.Spec.OnFailedRollout = "" },
+		} {
+			h.edit(func(a *appv1.App) { a.Spec.HoldChanges, a.Spec.Windows = "", modelv1.Windows{} })
+			h.edit(edit)
+			for range 2 {
+				Expect(h.after(time.Minute)).To(And(BeNumerically(">", 0), BeNumerically("<=", freeze.Again)))
+			}
+			Expect(h.image()).To(Equal("good:1"))
+			Expect(message(ctx, h.app)()).To(ContainSubstring("the last complete one serves"))
+			setFreeze(nil)
+			h.after(time.Minute)
+			Expect(h.image()).To(Equal("bad:1"))
+			h.exceed()
+			h.after(time.Hour)
+			setFreeze(map[string]string{api.AnnotationFrozen: "x"})
+			h.after(0)
+		}
+		Expect(h.records()).To(BeEmpty())
 	})
 
 	It("rolls out again without the field, and leaves no record", func(ctx SpecContext) {
@@ -378,6 +405,7 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		Expect(message(ctx, h.app)()).To(MatchRegexp(`^creating ControllerRevision "web-[0-9a-f]{16}": .*exceeded quota: records`))
 		Expect(env.Client.Delete(ctx, quota)).To(Succeed())
 		Eventually(func() string { // The API server still has the quota for a moment.
+			h.fake.SetTime(h.fake.Now().Add(time.Minute))
 			_, _, _ = h.reconcile(ctx, h.app)
 			return readiness(ctx, h.app)()
 		}).Should(Equal("True Ready"))

@@ -59,19 +59,27 @@ func (r *Reconciler) hold(ctx context.Context, s *State) error {
 		return err
 	}
 	s.configured.template = hash
-	if s.Status.Template == hash || s.returned() != "" || !s.Pods.Exists() && s.Status.KeptTemplate == "" {
-		return nil
-	}
-	if s.Status.Template == "" { // The field is new in this object.
-		if same, err := s.Pods.IsDesired(s.owner()); err != nil || same {
-			return err
-		}
+	if changes, err := s.changesPods(hash); err != nil || !changes || s.returned() != "" {
+		return err
 	}
 	w, err := r.untilChange(ctx, s)
 	if err != nil || w.reason == "" {
 		return err
 	}
 	return r.keep(ctx, s, w)
+}
+
+// changesPods reports whether a desired pod template with a hash may change pods, or a record of it is
+// needed no longer.
+func (s *State) changesPods(hash string) (bool, error) {
+	if s.Status.Template == hash || !s.Pods.Exists() && s.Status.KeptTemplate == "" {
+		return false, nil
+	}
+	if s.Status.Template != "" {
+		return true, nil
+	}
+	same, err := s.Pods.IsDesired(s.owner()) // The field is new in this object.
+	return !same, err
 }
 
 // untilChange returns what a changed pod template waits for: a window, and if it has waited for one,

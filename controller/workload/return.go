@@ -35,6 +35,8 @@ type Rollout struct {
 	// spec.onFailedRollout: Return.
 	data []byte
 	hash string
+	// again is after which time to look again whether it may be rolled out, 0 for never.
+	again time.Duration
 	// lost is that the children are to be those of a rollout whose record is gone.
 	lost bool
 }
@@ -44,22 +46,15 @@ type Rollout struct {
 // written. It reads nothing otherwise.
 func (r *Reconciler) Recall(
 	ctx context.Context, owner kinds.Object, spec any, on modelv1.OnFailedRollout, into *modelv1.RolloutStatus, fetcher **modelv1.FetcherStatus,
-) (Rollout, error) {
-	if on != modelv1.OnFailedRolloutReturn {
-		return Rollout{}, nil
+) (rollout Rollout, err error) {
+	if on == modelv1.OnFailedRolloutReturn {
+		rollout.data, rollout.hash, err = workload.RolledOut(spec)
 	}
-	data, hash, err := workload.RolledOut(spec)
-	rollout := Rollout{data: data, hash: hash}
 	if err != nil || into == nil || into.Complete == "" {
 		return rollout, err
 	}
-	if now := metav1.NewTime(r.Clock.Now()); into.Complete == hash {
-		into.Present, into.Since, into.Failed = "", nil, ""
-	} else if into.Present != hash {
-		into.Present, into.Since, into.Failed = hash, &now, ""
-	}
-	if into.Failed == "" {
-		return rollout, nil
+	if rollout.again, err = r.observeSpec(ctx, owner, rollout.hash, into); err != nil || into.Failed == "" {
+		return rollout, err
 	}
 	last, err := r.readRecord(ctx, owner, into.Complete)
 	if err != nil || last == nil {
@@ -72,13 +67,33 @@ func (r *Reconciler) Recall(
 	return rollout, workload.Return(spec, last)
 }
 
+// observeSpec keeps in status which spec is rolled out. Another one ends a return, but not in a frozen
+// namespace: it would replace pods, and admission does not know which changes do that because of a
+// return. Then it is to be looked at again after the time that it returns.
+func (r *Reconciler) observeSpec(ctx context.Context, owner kinds.Object, hash string, into *modelv1.RolloutStatus) (again time.Duration, err error) {
+	now, changed := metav1.NewTime(r.Clock.Now()), into.Present != hash
+	switch {
+	case into.Complete == hash:
+		into.Present, into.Since, into.Failed = "", nil, ""
+	case changed && into.Failed != "":
+		if w, err := r.frozen(ctx, owner.GetNamespace()); err != nil || w.reason != "" {
+			return w.again, err
+		}
+		fallthrough
+	case changed:
+		into.Present, into.Since, into.Failed = hash, &now, ""
+	}
+	return 0, nil
+}
+
 // returned says that the children are those of the last complete rollout, and why; "" if they are
 // those of the spec.
 func (s *State) returned() string {
-	if s.Rollout.hash == "" || s.rolloutStatus().Failed == "" {
+	why := s.rolloutStatus().Failed
+	if why == "" {
 		return ""
 	}
-	return fmt.Sprintf("the rollout of this spec has failed (%s), so the last complete one serves until spec is changed", s.rolloutStatus().Failed)
+	return fmt.Sprintf("the rollout of this spec has failed (%s), so the last complete one serves until spec is changed", why)
 }
 
 // rolloutStatus returns what status says of the rollouts.
@@ -96,7 +111,7 @@ func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (time.Duration
 	before := s.rolloutStatus()
 	switch {
 	case !s.Applied || s.Paused:
-		return 0, nil
+	case before.Failed != "":
 	case s.Rollout.hash == "":
 		if s.WorkloadStatus.Rollout != nil {
 			err = r.deleteRecord(ctx, s, before.Complete)
@@ -104,13 +119,13 @@ func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (time.Duration
 		if err == nil {
 			s.WorkloadStatus.Rollout = nil
 		}
-	case s.Rollout.hash != before.Complete && before.Failed == "" && !s.Holds() && isComplete(s.Pods.Live.(*appsv1.Deployment)):
+	case s.Rollout.hash != before.Complete && !s.Holds() && isComplete(s.Pods.Live.(*appsv1.Deployment)):
 		err = r.recordRollout(ctx, s, before.Complete)
 	}
 	if err != nil {
 		s.refused, s.failed = apply.ReadinessOf(err)
 	}
-	return 0, nil
+	return s.Rollout.again, nil
 }
 
 // recordRollout stores the record of the present rollout, which status names before the one that it
@@ -130,7 +145,7 @@ func (r *Reconciler) recordRollout(ctx context.Context, s *State, before string)
 // makes the children those of that one.
 func (r *Reconciler) GiveUp(ctx context.Context, s *State) (again time.Duration, err error) {
 	into := s.WorkloadStatus.Rollout
-	if s.Rollout.hash == "" || into == nil || into.Present != s.Rollout.hash || into.Failed != "" || !s.Applied || s.Paused || s.Holds() {
+	if !s.rollsOut() {
 		return 0, nil
 	}
 	why, after := failed(s.Pods.Live.(*appsv1.Deployment), s.Status.Problems, ptr.Deref(into.Since, metav1.Time{}).Time)
@@ -154,6 +169,12 @@ func (r *Reconciler) GiveUp(ctx context.Context, s *State) (again time.Duration,
 	}
 	r.Writer.Recorder.Eventf(s.Owner, nil, corev1.EventTypeWarning, reasonRolledBack, "Return", "%.1000s", s.returned())
 	return time.Nanosecond, nil
+}
+
+// rollsOut reports whether the spec, after a complete rollout of another one, is being rolled out.
+func (s *State) rollsOut() bool {
+	into := s.rolloutStatus()
+	return s.Rollout.hash != "" && s.Rollout.hash == into.Present && into.Failed == "" && s.Applied && !s.Paused && !s.Holds()
 }
 
 // failed returns why the rollout of a Deployment fails, in the words of the cluster, and from when on
