@@ -22,7 +22,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	"github.com/modelbox-operator/modelbox-operator/controller/freeze"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -335,31 +334,6 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		h.after(0)
 		Expect(h.image()).To(Equal("good:1"))
 		h.returned()
-
-		By("a change that admission allows in a freeze, because it replaces no pods elsewhere")
-		setFreeze := func(annotations map[string]string) {
-			change(ctx, namespace, func(n *corev1.Namespace) { n.Annotations = annotations })
-		}
-		for _, edit := range []func(*appv1.App){
-			func(a *appv1.App) { a.Spec.MinReadySeconds = new(int32(5)) },
-			func(a *appv1.App) { a.Spec.OnFailedRollout = "" },
-		} {
-			h.edit(func(a *appv1.App) { a.Spec.HoldChanges, a.Spec.Windows = "", modelv1.Windows{} })
-			h.edit(edit)
-			for range 2 {
-				Expect(h.after(time.Minute)).To(And(BeNumerically(">", 0), BeNumerically("<=", freeze.Again)))
-			}
-			Expect(h.image()).To(Equal("good:1"))
-			Expect(message(ctx, h.app)()).To(ContainSubstring("the last complete one serves"))
-			setFreeze(nil)
-			h.after(time.Minute)
-			Expect(h.image()).To(Equal("bad:1"))
-			h.exceed()
-			h.after(time.Hour)
-			setFreeze(map[string]string{api.AnnotationFrozen: "x"})
-			h.after(0)
-		}
-		Expect(h.records()).To(BeEmpty())
 	})
 
 	It("rolls out again without the field, and leaves no record", func(ctx SpecContext) {

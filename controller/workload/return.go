@@ -35,8 +35,6 @@ type Rollout struct {
 	// spec.onFailedRollout: Return.
 	data []byte
 	hash string
-	// again is after which time to look again whether it may be rolled out, 0 for never.
-	again time.Duration
 	// lost is that the children are to be those of a rollout whose record is gone.
 	lost bool
 }
@@ -47,14 +45,14 @@ type Rollout struct {
 func (r *Reconciler) Recall(
 	ctx context.Context, owner kinds.Object, spec any, on modelv1.OnFailedRollout, into *modelv1.RolloutStatus, fetcher **modelv1.FetcherStatus,
 ) (rollout Rollout, err error) {
-	if on == modelv1.OnFailedRolloutReturn {
-		rollout.data, rollout.hash, err = workload.RolledOut(spec)
+	if on != modelv1.OnFailedRolloutReturn {
+		return Rollout{}, nil
 	}
-	if err != nil || into == nil || into.Complete == "" {
+	if rollout.data, rollout.hash, err = workload.RolledOut(spec); err != nil || into == nil || into.Complete == "" {
 		return rollout, err
 	}
-	if rollout.again, err = r.observeSpec(ctx, owner, rollout.hash, into); err != nil || into.Failed == "" {
-		return rollout, err
+	if observeSpec(into, rollout.hash, r.Clock.Now()); into.Failed == "" {
+		return rollout, nil
 	}
 	last, err := r.readRecord(ctx, owner, into.Complete)
 	if err != nil || last == nil {
@@ -67,30 +65,21 @@ func (r *Reconciler) Recall(
 	return rollout, workload.Return(spec, last)
 }
 
-// observeSpec keeps in status which spec is rolled out. Another one ends a return, but not in a frozen
-// namespace: it would replace pods, and admission does not know which changes do that because of a
-// return. Then it is to be looked at again after the time that it returns.
-func (r *Reconciler) observeSpec(ctx context.Context, owner kinds.Object, hash string, into *modelv1.RolloutStatus) (again time.Duration, err error) {
-	now, changed := metav1.NewTime(r.Clock.Now()), into.Present != hash
-	switch {
-	case into.Complete == hash:
+// observeSpec keeps in status since when the spec with a hash has been rolled out. Another one has not
+// failed yet.
+func observeSpec(into *modelv1.RolloutStatus, hash string, now time.Time) {
+	if into.Complete == hash {
 		into.Present, into.Since, into.Failed = "", nil, ""
-	case changed && into.Failed != "":
-		if w, err := r.frozen(ctx, owner.GetNamespace()); err != nil || w.reason != "" {
-			return w.again, err
-		}
-		fallthrough
-	case changed:
-		into.Present, into.Since, into.Failed = hash, &now, ""
+	} else if into.Present != hash {
+		into.Present, into.Since, into.Failed = hash, new(metav1.NewTime(now)), ""
 	}
-	return 0, nil
 }
 
 // returned says that the children are those of the last complete rollout, and why; "" if they are
 // those of the spec.
 func (s *State) returned() string {
 	why := s.rolloutStatus().Failed
-	if why == "" {
+	if s.Rollout.hash == "" || why == "" {
 		return ""
 	}
 	return fmt.Sprintf("the rollout of this spec has failed (%s), so the last complete one serves until spec is changed", why)
@@ -111,7 +100,6 @@ func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (time.Duration
 	before := s.rolloutStatus()
 	switch {
 	case !s.Applied || s.Paused:
-	case before.Failed != "":
 	case s.Rollout.hash == "":
 		if s.WorkloadStatus.Rollout != nil {
 			err = r.deleteRecord(ctx, s, before.Complete)
@@ -119,13 +107,13 @@ func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (time.Duration
 		if err == nil {
 			s.WorkloadStatus.Rollout = nil
 		}
-	case s.Rollout.hash != before.Complete && !s.Holds() && isComplete(s.Pods.Live.(*appsv1.Deployment)):
+	case s.Rollout.hash != before.Complete && before.Failed == "" && !s.Holds() && isComplete(s.Pods.Live.(*appsv1.Deployment)):
 		err = r.recordRollout(ctx, s, before.Complete)
 	}
 	if err != nil {
 		s.refused, s.failed = apply.ReadinessOf(err)
 	}
-	return s.Rollout.again, nil
+	return 0, nil
 }
 
 // recordRollout stores the record of the present rollout, which status names before the one that it

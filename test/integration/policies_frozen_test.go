@@ -27,6 +27,7 @@ import (
 	clikinds "github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
+	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
 // immutable fields are refused by the schema, before the policy.
@@ -95,7 +96,8 @@ func templateOf(t *testing.T, obj *unstructured.Unstructured) any {
 	return template
 }
 
-// Each field of each kind: its change is refused exactly if it changes the pod template.
+// Each field of each kind: its change is refused exactly if it changes the pod template, and of an object
+// that has returned from a failed rollout, if it changes what is rolled out.
 func TestAFreezeRefusesWhatReplacesPods(t *testing.T) {
 	t.Parallel()
 	tb := readTable(t)
@@ -115,6 +117,9 @@ func TestAFreezeRefusesWhatReplacesPods(t *testing.T) {
 				t.Fatal(err)
 			}
 			stored[k.name+"."+field] = obj
+			if k.name != "Genericdaemon" {
+				stored["returned "+k.name+"."+field] = newReturned(t, c, k, obj)
+			}
 		}
 	}
 	setFrozen(t, c.namespace, true)
@@ -125,7 +130,11 @@ func TestAFreezeRefusesWhatReplacesPods(t *testing.T) {
 				continue
 			}
 			used[field] = true
-			checkEdit(t, c, k, field, decoded(t, "{"+edits[field][1]+"}"), stored[k.name+"."+field])
+			edit := decoded(t, "{"+edits[field][1]+"}")
+			checkEdit(t, c, k, field, edit, stored[k.name+"."+field], templateOf)
+			if obj := stored["returned "+k.name+"."+field]; obj != nil {
+				checkEdit(t, c, k, field, edit, obj, rolledOut)
+			}
 		}
 	}
 	for field := range edits {
@@ -134,6 +143,32 @@ func TestAFreezeRefusesWhatReplacesPods(t *testing.T) {
 		}
 	}
 	setFrozen(t, c.namespace, false)
+}
+
+// newReturned creates an object like another one, whose rollout has failed.
+func newReturned(t *testing.T, c tenant, k kind, like *unstructured.Unstructured) *unstructured.Unstructured {
+	t.Helper()
+	obj := k.object("returned-"+like.GetName(), like.Object["spec"].(map[string]any))
+	obj, err := k.in(admin(t), c.namespace).Create(t.Context(), obj, metav1.CreateOptions{})
+	if err == nil {
+		obj, err = k.in(admin(t), c.namespace).Patch(t.Context(), obj.GetName(), types.MergePatchType,
+			[]byte(`{"status":{"rollout":{"failed":"it crashes"}}}`), metav1.PatchOptions{}, "status")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+// rolledOut returns what a rollout of an object rolls out, and whether it returns if that fails.
+func rolledOut(t *testing.T, obj *unstructured.Unstructured) any {
+	t.Helper()
+	data, _, err := workload.RolledOut(obj.Object["spec"])
+	if err != nil {
+		t.Fatal(err)
+	}
+	on, _, _ := unstructured.NestedString(obj.Object, "spec", "onFailedRollout")
+	return string(data) + on
 }
 
 // readEdits reads testdata/edits.yaml: edits of one field of a spec that has an image, before and after.
@@ -151,7 +186,10 @@ func readEdits(t *testing.T) (out map[string][2]string) {
 	return out
 }
 
-func checkEdit(t *testing.T, c tenant, k kind, field string, s spec, obj *unstructured.Unstructured) {
+// checkEdit expects that an edit is refused exactly if it changes what is built of an object.
+func checkEdit(
+	t *testing.T, c tenant, k kind, field string, s spec, obj *unstructured.Unstructured, built func(*testing.T, *unstructured.Unstructured) any,
+) {
 	t.Helper()
 	edited := obj.DeepCopy()
 	maps.Copy(edited.Object["spec"].(map[string]any), s)
@@ -163,7 +201,7 @@ func checkEdit(t *testing.T, c tenant, k kind, field string, s spec, obj *unstru
 		}
 		return
 	}
-	if !reflect.DeepEqual(templateOf(t, obj), templateOf(t, edited)) {
+	if !reflect.DeepEqual(built(t, obj), built(t, edited)) {
 		want = byFrozen
 	}
 	got := outcomeOf(err)
