@@ -317,7 +317,10 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 	})
 
 	It("waits for no window and no freeze, and writes nothing while it is paused", func(ctx SpecContext) {
-		h := newReturning(ctx, func(a *appv1.App) { a.Spec.HoldChanges, a.Spec.Windows = modelv1.HoldChangesAll, windowAt(time.Now()) })
+		h := newReturning(ctx, func(a *appv1.App) {
+			a.Spec.HoldChanges, a.Spec.Windows = modelv1.HoldChangesAll, windowAt(time.Now())
+			a.Spec.Windows.Windows[0].Duration.Duration = 10 * time.Minute
+		})
 		h.edit(ofImage("bad:1"))
 		h.after(0)
 		Expect(h.image()).To(Equal("bad:1"))
