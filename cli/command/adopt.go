@@ -40,16 +40,14 @@ restarts, and the Service keeps its address.
 
 Without --apply nothing is written. It refuses what it cannot take over without a change of the pods, and says what to
 do instead. What else manages the two, what the operator will change of them, and what the object does not have is printed
-on the standard error before anything is written; with --apply, another manager is an error, unless --force is set.
-
-Each step of --apply has a precondition, and what was interrupted is continued by the same command. --dry-run prints the
-steps, which the API server checks: docs/adopt.md.
+on the standard error first; with --apply, another manager is an error, unless --force is set. --dry-run prints the steps of
+--apply, which the API server checks (docs/adopt.md).
 
 With --report, it prints instead what each Deployment of the namespace, of all with -A, or of manifests with -f would
 become, or why it cannot be adopted, and what is risky about it. It reads only, and sends no dry runs.
 
-With --restored, it gives to a ModelBox, an App or a Genericdaemon the children that a backup has brought back without
-owner references, so that no pod is replaced. Without --apply, it prints the steps, as with --dry-run.
+With --restored, it gives to a ModelBox, an App or a Genericdaemon the children that were restored without owner
+references, so that no pod is replaced. Without --apply, it prints the steps.
 
 It needs the permissions of the role edit in the namespace, and --report those of view. To leave again, delete the
 object, and not what it owns:

@@ -31,9 +31,9 @@ func newUndo(env Env) *cobra.Command {
 		Use:   "undo KIND/NAME [--to-revision N]",
 		Short: "Roll a ModelBox or an App back to a revision",
 		Long: `Return a ModelBox or an App to a revision of its Deployment: restore the image, command, args, env, envFrom and
-resources of the main container into the fields of the object itself, after showing the difference. (A change of
-the Deployment, as by "kubectl rollout undo", would be reverted by the operator.) Environment variables that
-another field manager has added to the Deployment stay as they are.
+resources of the main container into the fields of the object itself, after showing the difference. (The operator
+would revert "kubectl rollout undo".) Environment variables that another field manager has added to the Deployment
+stay as they are.
 
 If anything else of the pod template differs in that revision, the difference is printed and nothing is written. Nor
 is anything written if another field manager owns the fields by a server-side apply, or is a GitOps tool, because
