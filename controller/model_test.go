@@ -7,15 +7,19 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
@@ -212,5 +216,147 @@ var _ = Describe("a model that is an image, where the API server has no image vo
 		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model.URI = "https://models.example.com/bert.onnx" })
 		drive().settled(ctx, box)
 		Expect(get(ctx, deployment).Spec.Template.Spec.InitContainers).To(HaveLen(1))
+	})
+})
+
+// fetching is a ModelBox whose pods fetch a model. Each reconcile is that of a process that has just
+// started.
+type fetching struct {
+	*driven
+	ctx  context.Context
+	fake *clocktesting.FakePassiveClock
+	box  *modelv1.ModelBox
+	// pod has the metadata of the pods of the Deployment's revision.
+	pod *corev1.Pod
+}
+
+func newFetching(ctx context.Context, model modelv1.Model) *fetching {
+	GinkgoHelper()
+	box := createBox(ctx, func(s *modelv1.ModelBoxSpec) { s.Model, s.Replicas = &model, new(int32(2)) })
+	f := &fetching{drive(), ctx, clocktesting.NewFakePassiveClock(time.Now()), box, nil}
+	f.clock = f.fake
+	f.settled(ctx, f.box)
+	change(ctx, f.deployment(), func(d *appsv1.Deployment) { metav1.SetMetaDataAnnotation(&d.ObjectMeta, api.AnnotationRevision, "1") })
+	f.pod = podOf(ctx, f.box.ObjectMeta, "other", corev1.ContainerStatus{})
+	return f
+}
+
+func (f *fetching) deployment() *appsv1.Deployment {
+	return &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: f.box.Namespace, Name: f.box.Name}}
+}
+
+// restart replaces a pod by one that is ready, and whose container that fetches has said a message.
+func (f *fetching) restart(name, message string, how ...func(*corev1.Pod)) {
+	GinkgoHelper()
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: f.box.Namespace, Name: name}}
+	Expect(client.IgnoreNotFound(env.Client.Delete(f.ctx, pod))).To(Succeed())
+	pod.Labels, pod.OwnerReferences, pod.Spec = f.pod.Labels, f.pod.OwnerReferences, get(f.ctx, f.deployment()).Spec.Template.Spec
+	for _, how := range how {
+		how(pod)
+	}
+	Expect(env.Client.Create(f.ctx, pod)).To(Succeed())
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+		Name: models.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},
+	}}
+	Expect(env.Client.Status().Update(f.ctx, pod)).To(Succeed())
+}
+
+// ready reconciles while so many pods are ready, a second later, because status is written once a
+// second, and returns how often they were read.
+func (f *fetching) ready(pods int32) (read int) {
+	GinkgoHelper()
+	f.fake.SetTime(f.fake.Now().Add(time.Second))
+	deploymentStatus(f.ctx, f.box.ObjectMeta, pods)
+	for range 3 {
+		requests, result, err := f.reconcile(f.ctx, f.box)
+		Expect(err).NotTo(HaveOccurred())
+		if pods > 0 && pods == *f.box.Spec.Replicas {
+			Expect(result.RequeueAfter).To(BeZero())
+		}
+		Expect(requests["list"]).To(BeElementOf(0, 2), "the ReplicaSets, and one page of the pods")
+		read += requests["list"] / 2
+	}
+	get(f.ctx, f.box)
+	return read
+}
+
+func (f *fetching) differs() *metav1.Condition {
+	return meta.FindStatusCondition(get(f.ctx, f.box).Status.Conditions, status.ConditionModelDiffers)
+}
+
+var _ = Describe("the pods of one revision", Ordered, ContinueOnFailure, func() {
+	BeforeAll(alone)
+	digest := func(digit string) string { return "sha256:" + strings.Repeat(digit, 64) }
+	said := func(digit string) string { return fmt.Sprintf(`{"models":[{"digest":%q,"bytes":7}]}`, digest(digit)) }
+	const uri = "https://models.example.com/bert.onnx"
+
+	It("are read when others are ready, and ModelDiffers is there while they serve other bytes", func(ctx SpecContext) {
+		f := newFetching(ctx, modelv1.Model{URI: uri})
+		f.restart("a", said("1"))
+		f.restart("b", said("1"))
+		Expect(f.ready(2)).To(Equal(1))
+		Expect(f.differs()).To(BeNil())
+		Expect(f.box.Status.Model.Digest).To(Equal(digest("1")))
+
+		By("a pod that fetches the same again")
+		Expect(f.ready(1)).To(BeZero())
+		f.restart("b", said("1"))
+		Expect(f.ready(2)).To(Equal(1))
+		Expect(f.differs()).To(BeNil())
+
+		By("a pod that fetches other bytes")
+		Expect(f.ready(1)).To(BeZero())
+		f.restart("b", said("2"))
+		Expect(f.ready(2)).To(Equal(1))
+		Expect(f.differs()).To(And(
+			HaveField("Status", metav1.ConditionTrue), HaveField("Reason", "DigestsDiffer"), HaveField("ObservedGeneration", f.box.Generation),
+			HaveField("Message", "the pods that were read serve different bytes: spec.model is "+digest("1")+" in 1 of 2 and "+digest("2")+" in 1 of 2; "+
+				"pin the model, or restart the pods")))
+		Expect(readiness(ctx, f.box)()).To(Equal("True Ready"))
+		Expect(f.ready(2)).To(BeZero(), "at rest")
+		Expect(f.differs()).NotTo(BeNil())
+
+		By("one pod that serves, and the same two again")
+		Expect(f.ready(1)).To(BeZero())
+		Expect(f.differs()).To(BeNil())
+		Expect(f.ready(2)).To(Equal(1))
+		Expect(f.differs()).NotTo(BeNil())
+
+		By("a restart of the other one")
+		Expect(f.ready(1)).To(BeZero())
+		f.restart("a", said("2"))
+		Expect(f.ready(2)).To(Equal(1))
+		Expect(f.differs()).To(BeNil())
+		Expect(f.box.Status.Model.Digest).To(Equal(digest("2")))
+
+		By("messages of others")
+		Expect(f.ready(1)).To(BeZero())
+		f.restart("b", `{"models":[{"digest":"sha256:evil","bytes":7}]}`)
+		f.restart("c", said("3"), func(pod *corev1.Pod) { pod.OwnerReferences = nil })
+		f.restart("d", said("3"), func(pod *corev1.Pod) { pod.Spec.InitContainers[0].Image = "evil.example.com/fetch:1" })
+		Expect(f.ready(2)).To(Equal(1))
+		Expect(f.differs()).To(BeNil())
+
+		By("no model")
+		Expect(f.ready(1)).To(BeZero())
+		f.restart("b", said("1"))
+		Expect(f.ready(2)).To(Equal(1))
+		Expect(f.differs()).NotTo(BeNil())
+		change(ctx, f.box, func(box *modelv1.ModelBox) { box.Spec.Model = nil })
+		Expect(f.ready(1)).To(BeZero())
+		Expect(f.ready(2)).To(BeZero())
+		Expect(f.differs()).To(BeNil())
+	})
+
+	It("are read once if the model is pinned", func(ctx SpecContext) {
+		f := newFetching(ctx, modelv1.Model{URI: uri, SHA256: strings.Repeat("1", 64)})
+		f.restart("a", said("1"))
+		f.restart("b", said("1"))
+		Expect(f.ready(2)).To(Equal(1))
+		Expect(f.ready(1)).To(BeZero())
+		f.restart("b", said("2"))
+		Expect(f.ready(2)).To(BeZero())
+		Expect(f.differs()).To(BeNil())
 	})
 })

@@ -267,6 +267,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "b-" + revision, Labels: template.Labels, OwnerReferences: template.OwnerReferences}}
 			pod.Spec = get(ctx, deployment).Spec.Template.Spec
 			Expect(env.Client.Create(ctx, pod)).To(Succeed())
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
 			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
 				Name: "fetch-model", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},
 			}}

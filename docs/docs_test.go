@@ -96,7 +96,7 @@ func reasons(t *testing.T) map[string]string {
 	for _, result := range []mtsrev1.EruResult{mtsrev1.EruRestarted, mtsrev1.EruSkipped, mtsrev1.EruResultFailed} {
 		out[string(result)] = "an event of an Eru"
 	}
-	for _, condition := range []string{status.ConditionReady, status.ConditionAvailable, status.ConditionReconciling, status.ConditionStalled, status.ConditionPaused} {
+	for _, condition := range []string{status.ConditionReady, status.ConditionAvailable, status.ConditionReconciling, status.ConditionStalled, status.ConditionPaused, status.ConditionModelDiffers} {
 		out[condition] = "a condition"
 	}
 	return out

@@ -7,6 +7,8 @@ package modelbox
 import (
 	"context"
 	"encoding/json"
+	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,6 +17,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -63,7 +67,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, box *modelv1.ModelBox, write
 	modelbox.DefaultStored(box)
 	s := workload.NewState(modelbox.Workload(box, r.Fetcher), modelbox.Validate(box), &box.Status.WorkloadStatus, writer)
 	s.Rollout = rollout
-	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.recordFetcher, r.Reread, r.Observe, r.RecordRollout, r.Report, r.GiveUp, r.recordModels)
+	return r.Run(ctx, s, r.Scale, r.Build, r.Apply, r.recordFetcher, r.Reread, r.noticeReady, r.Observe, r.RecordRollout, r.Report, r.GiveUp, r.recordModels)
 }
 
 // recordFetcher sets status.fetcher of a ModelBox whose children have been applied, as its spec is.
@@ -81,14 +85,32 @@ func (*Reconciler) recordFetcher(_ context.Context, s *workload.State) (time.Dur
 		now.Revision = into.Fetcher.Revision
 	} else {
 		into.Model, into.Models = nil, nil
+		meta.RemoveStatusCondition(&into.Conditions, status.ConditionModelDiffers)
 	}
 	into.Fetcher, s.Fetched = now, now
 	return 0, nil
 }
 
-// recordModels sets what status says of the models, once for each rollout that is complete, from
-// the termination messages in one page of its pods. Without a container that fetches, and when it
-// is known, nothing is read. If the pods cannot be read, it is tried again.
+// noticeReady lets recordModels read the pods again if the number of those that are ready differs
+// from the one in status, which Observe has not renewed yet: a pod that has started since may have
+// fetched other bytes of a model that is not pinned. All that is remembered is in status, so that a
+// process that has just started reads the pods of no object that is as it was. A pod that was
+// replaced while no controller was running is therefore noticed only at the next change.
+func (*Reconciler) noticeReady(_ context.Context, s *workload.State) (time.Duration, error) {
+	ready, into := s.Pods.Live.(*appsv1.Deployment).Status.ReadyReplicas, &s.Owner.(*modelv1.ModelBox).Status
+	if into.Fetcher != nil && ready != into.ReadyReplicas && slices.ContainsFunc(s.Models, func(m models.Model) bool { return m.CanChange() }) {
+		into.Fetcher.Revision = ""
+	}
+	if ready < 2 {
+		meta.RemoveStatusCondition(&into.Conditions, status.ConditionModelDiffers)
+	}
+	return 0, nil
+}
+
+// recordModels sets what status says of the models, once for each rollout that is complete, and when
+// all pods are ready again after noticeReady, from the termination messages in one page of its pods.
+// Without a container that fetches, and when it is known, nothing is read. If the pods cannot be
+// read, it is tried again.
 func (r *Reconciler) recordModels(ctx context.Context, s *workload.State) (again time.Duration, err error) {
 	live, into := s.Pods.Live.(*appsv1.Deployment), &s.Owner.(*modelv1.ModelBox).Status
 	revision := live.Annotations[api.AnnotationRevision]
@@ -103,31 +125,65 @@ func (r *Reconciler) recordModels(ctx context.Context, s *workload.State) (again
 	}
 	fetch := &s.Pods.Desired.(*appsv1.Deployment).Spec.Template.Spec.InitContainers[0]
 	into.Fetcher.Revision = revision
-	into.Model, into.Models = fetchedBy(s.Models, fetch, pods)
+	var differ string
+	into.Model, into.Models, differ = fetchedBy(s.Models, fetch, pods)
+	status.SetModelDiffers(&into.Conditions, differ, s.Owner.GetGeneration(), metav1.NewTime(r.Clock.Now()))
 	return 0, nil
 }
 
 // The bounds of the schema, and of a termination message that a kubelet reads.
 const maxRevision, maxBytes, maxMessage = 20, 1<<53 - 1, 4096
 
-// fetchedBy returns what the first pod that says it credibly says of the models.
-func fetchedBy(all []models.Model, fetch *corev1.Container, pods []corev1.Pod) (model *modelv1.ModelStatus, named []modelv1.NamedModelStatus) {
+// fetchedBy returns what the first pod that says it credibly says of the models, and what the others
+// say differently, "" for nothing. Only pods that serve count: ready ones that are not being deleted.
+func fetchedBy(all []models.Model, fetch *corev1.Container, pods []corev1.Pod) (model *modelv1.ModelStatus, named []modelv1.NamedModelStatus, differ string) {
 	all = slices.DeleteFunc(slices.Clone(all), func(m models.Model) bool { return !m.From.IsFetched() })
-	said := make([]modelv1.ModelStatus, len(all))
+	var said [][]modelv1.ModelStatus
 	for i := range pods {
-		if of := modelsFromPod(all, fetch, &pods[i]); of != nil {
-			said = of
-			break
+		if of := modelsFromPod(all, fetch, &pods[i]); of != nil && pods[i].DeletionTimestamp == nil && podutil.IsPodReady(&pods[i]) {
+			said = append(said, of)
 		}
+	}
+	first := make([]modelv1.ModelStatus, len(all))
+	if len(said) > 0 {
+		first = said[0]
 	}
 	for i := range all {
 		if all[i].Name == "" {
-			model = &said[i]
+			model = &first[i]
 		} else {
-			named = append(named, modelv1.NamedModelStatus{Name: all[i].Name, ModelStatus: said[i]})
+			named = append(named, modelv1.NamedModelStatus{Name: all[i].Name, ModelStatus: first[i]})
 		}
 	}
-	return model, named
+	return model, named, differences(all, said)
+}
+
+// differences says of which models pods have different digests, and how many pods have each; "" for
+// none. A digest that is not known differs from no other one.
+func differences(all []models.Model, said [][]modelv1.ModelStatus) string {
+	var out []string
+	for i := range all {
+		pods, known := map[string]int{}, 0
+		for _, of := range said {
+			if digest := of[i].Digest; digest != "" {
+				pods[digest]++
+				known++
+			}
+		}
+		if len(pods) < 2 {
+			continue
+		}
+		var each []string
+		for _, digest := range slices.Sorted(maps.Keys(pods)) {
+			each = append(each, fmt.Sprintf("%s in %d of %d", digest, pods[digest], known))
+		}
+		what := "spec.model"
+		if all[i].Name != "" {
+			what = fmt.Sprintf("spec.models %q", all[i].Name)
+		}
+		out = append(out, what+" is "+strings.Join(each, " and "))
+	}
+	return strings.Join(out, "; ")
 }
 
 var digestText = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)

@@ -9,9 +9,14 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/status"
+	"github.com/modelbox-operator/modelbox-operator/controller/workload"
+	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
@@ -60,12 +65,11 @@ func TestWhatPodsSayOfTheirModels(t *testing.T) {
 		"of another container":        {message: right, change: func(pod *corev1.Pod) { pod.Status.InitContainerStatuses[0].Name = "warm" }, empty: true},
 		"of a container that is none": {message: right, change: func(pod *corev1.Pod) { pod.Spec.InitContainers = nil }, empty: true},
 		"of a failure":                {message: right, change: func(pod *corev1.Pod) { pod.Status.InitContainerStatuses[0].State.Terminated.ExitCode = 1 }, empty: true},
+		"of a pod that is not ready":  {message: right, change: notReady, empty: true},
+		"of a pod that is deleted":    {message: right, change: deleted, empty: true},
 		"of one that runs":            {message: right, change: func(pod *corev1.Pod) { pod.Status.InitContainerStatuses[0].State.Terminated = nil }, empty: true},
 	} {
-		pod := corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{*fetch.DeepCopy()}}}
-		pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
-			Name: fetch.Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: tc.message}},
-		}}
+		pod := servingPod(fetch, tc.message)
 		if tc.change != nil {
 			tc.change(&pod)
 		}
@@ -73,7 +77,10 @@ func TestWhatPodsSayOfTheirModels(t *testing.T) {
 		if tc.empty {
 			want, wantLora = modelv1.ModelStatus{}, modelv1.ModelStatus{}
 		}
-		model, named := fetchedBy(all, fetch, []corev1.Pod{{}, pod})
+		model, named, differ := fetchedBy(all, fetch, []corev1.Pod{{}, pod, pod})
+		if differ != "" {
+			t.Errorf("%s differs: %s", name, differ)
+		}
 		if diff := cmp.Diff(&want, model) + cmp.Diff([]modelv1.NamedModelStatus{{Name: "lora", ModelStatus: wantLora}}, named); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
@@ -84,12 +91,106 @@ func TestWhatPodsSayOfTheirModels(t *testing.T) {
 func TestAModelWhoseDigestIsNotKnown(t *testing.T) {
 	t.Parallel()
 	all := models.Of(&modelv1.ModelBoxSpec{ModelFileURL: "hf://org/name@" + strings.Repeat("0a", 20)})
-	pod := corev1.Pod{Spec: corev1.PodSpec{InitContainers: []corev1.Container{{Name: models.Container}}}}
-	pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
-		Name: models.Container, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: `{"models":[{}]}`}},
-	}}
-	model, named := fetchedBy(all, &pod.Spec.InitContainers[0], []corev1.Pod{pod})
-	if diff := cmp.Diff(&modelv1.ModelStatus{URI: all[0].URI}, model); diff != "" || named != nil {
-		t.Error(diff, named)
+	fetch := &corev1.Container{Name: models.Container}
+	known := fmt.Sprintf(`{"models":[{"digest":"sha256:%s","bytes":7}]}`, strings.Repeat("0a", 32))
+	model, named, differ := fetchedBy(all, fetch, []corev1.Pod{servingPod(fetch, `{"models":[{}]}`), servingPod(fetch, known)})
+	if diff := cmp.Diff(&modelv1.ModelStatus{URI: all[0].URI}, model); diff != "" || named != nil || differ != "" {
+		t.Error(diff, named, differ)
+	}
+}
+
+// servingPod returns a ready pod whose container that fetches has ended with a message.
+func servingPod(fetch *corev1.Container, message string) corev1.Pod {
+	return corev1.Pod{
+		Spec: corev1.PodSpec{InitContainers: []corev1.Container{*fetch.DeepCopy()}},
+		Status: corev1.PodStatus{
+			Conditions: []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}},
+			InitContainerStatuses: []corev1.ContainerStatus{{
+				Name: fetch.Name, State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},
+			}},
+		},
+	}
+}
+
+func notReady(pod *corev1.Pod) { pod.Status.Conditions[0].Status = corev1.ConditionFalse }
+
+func deleted(pod *corev1.Pod) { pod.DeletionTimestamp = new(metav1.Now()) }
+
+func TestPodsThatServeOtherBytes(t *testing.T) {
+	t.Parallel()
+	all := models.Of(&modelv1.ModelBoxSpec{
+		Model:  &modelv1.Model{URI: "https://models.example.com/a.gguf"},
+		Models: []modelv1.NamedModel{{Name: "lora", Model: modelv1.Model{URI: "s3://team-models/lora/", MountPath: "/lora"}}},
+	})
+	fetch := models.PodOf(all, models.Fetcher{Image: "controller:1"}, corev1.ResourceRequirements{}).Fetch
+	digest := func(digit string) string { return "sha256:" + strings.Repeat(digit, 64) }
+	pod := func(model, lora string, change ...func(*corev1.Pod)) corev1.Pod {
+		out := servingPod(fetch, fmt.Sprintf(`{"models":[{"digest":%q},{"name":"lora","digest":%q}]}`, digest(model), digest(lora)))
+		for _, change := range change {
+			change(&out)
+		}
+		return out
+	}
+	forged := func(pod *corev1.Pod) { pod.Spec.InitContainers[0].Image = "evil:1" }
+	for name, tc := range map[string]struct {
+		pods []corev1.Pod
+		want string
+	}{
+		"none":            {nil, ""},
+		"one":             {[]corev1.Pod{pod("1", "2")}, ""},
+		"equal ones":      {[]corev1.Pod{pod("1", "2"), pod("1", "2"), pod("1", "2")}, ""},
+		"the first":       {[]corev1.Pod{pod("3", "2"), pod("1", "2"), pod("1", "2")}, "spec.model is " + digest("1") + " in 2 of 3 and " + digest("3") + " in 1 of 3"},
+		"one with a name": {[]corev1.Pod{pod("1", "2"), pod("1", "3")}, `spec.models "lora" is ` + digest("2") + " in 1 of 2 and " + digest("3") + " in 1 of 2"},
+		"both": {[]corev1.Pod{pod("1", "2"), pod("2", "1")}, "spec.model is " + digest("1") + " in 1 of 2 and " + digest("2") + " in 1 of 2; " +
+			`spec.models "lora" is ` + digest("1") + " in 1 of 2 and " + digest("2") + " in 1 of 2"},
+		"one that does not serve yet":  {[]corev1.Pod{pod("1", "2"), pod("3", "2", notReady)}, ""},
+		"one that is being deleted":    {[]corev1.Pod{pod("1", "2"), pod("3", "2", deleted)}, ""},
+		"one that says it for another": {[]corev1.Pod{pod("1", "2"), pod("3", "2", forged)}, ""},
+		"one that says no digest":      {[]corev1.Pod{pod("1", "2"), pod("evil", "2")}, ""},
+	} {
+		if _, _, differ := fetchedBy(all, fetch, tc.pods); differ != tc.want {
+			t.Errorf("%s: %q, want %q", name, differ, tc.want)
+		}
+	}
+}
+
+// Pods are read again only when another number of them is ready, and a model can change.
+func TestWhenPodsAreReadAgain(t *testing.T) {
+	t.Parallel()
+	sum := strings.Repeat("0a", 32)
+	https := modelv1.Model{URI: "https://models.example.com/a.gguf"}
+	pinned, folder, hub := https, modelv1.Model{URI: "s3://team-models/lora/"}, modelv1.Model{URI: "hf://org/name@" + sum[:40]}
+	pinned.SHA256 = sum
+	image, claim := modelv1.Model{URI: "oci://a@sha256:" + sum}, modelv1.Model{URI: "pvc://models"}
+	for name, tc := range map[string]struct {
+		model         modelv1.Model
+		ready         int32
+		again, absent bool
+	}{
+		"one of three restarts":       {model: https, ready: 2, again: true},
+		"nothing changes":             {model: https, ready: 3},
+		"one is left":                 {model: https, ready: 1, again: true, absent: true},
+		"none is left":                {model: https, ready: 0, again: true, absent: true},
+		"a folder":                    {model: folder, ready: 2, again: true},
+		"a hash":                      {model: pinned, ready: 2},
+		"a commit":                    {model: hub, ready: 2},
+		"an image, beside the commit": {model: image, ready: 2},
+		"a claim, beside the commit":  {model: claim, ready: 2},
+	} {
+		box := &modelv1.ModelBox{Spec: modelv1.ModelBoxSpec{Model: &tc.model, Models: []modelv1.NamedModel{{Name: "lora", Model: hub}}}}
+		modelbox.Default(box)
+		box.Status.ReadyReplicas, box.Status.Fetcher = 3, &modelv1.FetcherStatus{Revision: "7"}
+		status.SetModelDiffers(&box.Status.Conditions, "x", 1, metav1.Now())
+		s := workload.NewState(modelbox.Workload(box, models.Fetcher{}), nil, &box.Status.WorkloadStatus, nil)
+		s.Pods.Live.(*appsv1.Deployment).Status.ReadyReplicas = tc.ready
+		if _, err := (*Reconciler)(nil).noticeReady(t.Context(), s); err != nil {
+			t.Fatal(err)
+		}
+		if again := box.Status.Fetcher.Revision == ""; again != tc.again {
+			t.Errorf("%s: read again: %t", name, again)
+		}
+		if absent := len(box.Status.Conditions) == 0; absent != tc.absent {
+			t.Errorf("%s: the condition is absent: %t", name, absent)
+		}
 	}
 }

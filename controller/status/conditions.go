@@ -25,6 +25,8 @@ const (
 	ConditionReconciling = "Reconciling"
 	ConditionStalled     = api.ConditionStalled
 	ConditionPaused      = "Paused"
+	// ConditionModelDiffers is that pods serve different bytes of a model. Ready does not depend on it.
+	ConditionModelDiffers = "ModelDiffers"
 )
 
 // The reasons that all kinds share.
@@ -45,10 +47,11 @@ const (
 	ReasonFrozen             = "Frozen"
 	ReasonForbidden          = "Forbidden"
 	ReasonReconcileError     = "ReconcileError"
+	ReasonDigestsDiffer      = "DigestsDiffer"
 )
 
 // ownConditions are the types of all conditions that the operator sets.
-var ownConditions = []string{ConditionReady, ConditionAvailable, ConditionReconciling, ConditionStalled, ConditionPaused}
+var ownConditions = []string{ConditionReady, ConditionAvailable, ConditionReconciling, ConditionStalled, ConditionPaused, ConditionModelDiffers}
 
 // SetCondition is meta.SetStatusCondition for what may be copied from another object.
 func SetCondition(conditions *[]metav1.Condition, condition metav1.Condition) {
@@ -176,5 +179,16 @@ func SetPaused(conditions *[]metav1.Condition, paused bool, generation int64, no
 		LastTransitionTime: now,
 		Reason:             ReasonPaused,
 		Message:            "spec.paused is true: nothing is written for this object; its pods keep running",
+	})
+}
+
+// SetModelDiffers sets the condition ModelDiffers of an object, or removes it if nothing differs.
+func SetModelDiffers(conditions *[]metav1.Condition, differ string, generation int64, now metav1.Time) {
+	setWhile(differ != "", conditions, metav1.Condition{
+		Type:               ConditionModelDiffers,
+		ObservedGeneration: generation,
+		LastTransitionTime: now,
+		Reason:             ReasonDigestsDiffer,
+		Message:            "the pods that were read serve different bytes: " + differ + "; pin the model, or restart the pods",
 	})
 }

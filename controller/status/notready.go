@@ -15,20 +15,24 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 )
 
-// notReadyObjects counts the objects of the process that are not ready. Only these use memory.
-var notReadyObjects = &reasonCounts{
-	gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-		Name: "modelbox_objects_not_ready",
-		Help: "Objects whose condition Ready was not True after their last reconcile, by kind and by the reason of the condition. " +
-			"Only the leader has series.",
-	}, []string{"kind", "reason"}),
-	objects: map[objectKey]string{}, reasons: map[string]string{},
-}
+// notReadyObjects counts the objects of the process that are not ready, and differingObjects those
+// whose pods serve different bytes of a model. Only these use memory.
+var (
+	notReadyObjects = newReasonCounts(ConditionReady, metav1.ConditionTrue, "modelbox_objects_not_ready",
+		"Objects whose condition Ready was not True after their last reconcile, by kind and by the reason of the condition. "+
+			"Only the leader has series.")
+	differingObjects = newReasonCounts(ConditionModelDiffers, metav1.ConditionFalse, "modelbox_objects_model_differs",
+		"Objects whose condition ModelDiffers was True after their last reconcile, by kind and by the reason of the condition. "+
+			"Only the leader has series.")
+)
 
-func init() { metrics.Registry.MustRegister(notReadyObjects.gauge) }
+func init() { metrics.Registry.MustRegister(notReadyObjects.gauge, differingObjects.gauge) }
 
+// reasonCounts counts the objects that have a condition with another status than a normal one.
 type reasonCounts struct {
-	gauge *prometheus.GaugeVec
+	condition string
+	normal    metav1.ConditionStatus
+	gauge     *prometheus.GaugeVec
 
 	mu      sync.Mutex
 	objects map[objectKey]string
@@ -39,6 +43,14 @@ type reasonCounts struct {
 
 const maxReasons = 50
 
+func newReasonCounts(condition string, normal metav1.ConditionStatus, metric, help string) *reasonCounts {
+	return &reasonCounts{
+		condition: condition, normal: normal,
+		gauge:   prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: metric, Help: help}, []string{"kind", "reason"}),
+		objects: map[objectKey]string{}, reasons: map[string]string{},
+	}
+}
+
 type objectKey struct {
 	kind string
 	types.NamespacedName
@@ -47,13 +59,13 @@ type objectKey struct {
 // observe counts an object as its conditions are.
 func (r *reasonCounts) observe(kind string, obj Object) {
 	reason := ""
-	if ready := meta.FindStatusCondition(obj.GetConditions(), ConditionReady); ready != nil && ready.Status != metav1.ConditionTrue {
-		reason = ready.Reason
+	if c := meta.FindStatusCondition(obj.GetConditions(), r.condition); c != nil && c.Status != r.normal {
+		reason = c.Reason
 	}
 	r.set(kind, client.ObjectKeyFromObject(obj), reason)
 }
 
-// set counts an object as not ready for a reason, or no longer if the reason is empty.
+// set counts an object for a reason, or no longer if the reason is empty.
 func (r *reasonCounts) set(kind string, name types.NamespacedName, reason string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -36,8 +36,7 @@ func numbered(i int) types.NamespacedName {
 }
 
 func newCounts() *reasonCounts {
-	return &reasonCounts{gauge: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "not_ready"}, []string{"kind", "reason"}),
-		objects: map[objectKey]string{}, reasons: map[string]string{}}
+	return newReasonCounts(ConditionReady, metav1.ConditionTrue, "not_ready", "")
 }
 
 // series returns the values of all series that are not 0, by kind and reason.
@@ -106,18 +105,27 @@ func TestReasonsAreBounded(t *testing.T) {
 }
 
 // setsConditions is a reconciler that sets the conditions of a state.
-type setsConditions struct{ state Readiness }
+type setsConditions struct {
+	state  Readiness
+	differ string
+}
 
 func (s setsConditions) Reconcile(_ context.Context, obj *modelv1.ModelBox, _ *Writer) (reconcile.Result, error) {
 	s.state.SetConditions(&obj.Status.Conditions, obj.Generation, at(0))
+	SetModelDiffers(&obj.Status.Conditions, s.differ, obj.Generation, at(0))
 	return reconcile.Result{}, nil
 }
 
 // Each reconcile counts its object: as its conditions are, or no longer if it is being deleted
 // or does not exist.
-func TestReconcilesCountObjectsThatAreNotReady(t *testing.T) {
+func TestReconcilesCountObjectsByTheirConditions(t *testing.T) {
 	name := types.NamespacedName{Namespace: "team", Name: "counted"}
-	t.Cleanup(func() { notReadyObjects.set("ModelBox", name, "") })
+	counts := []*reasonCounts{notReadyObjects, differingObjects}
+	t.Cleanup(func() {
+		for _, count := range counts {
+			count.set("ModelBox", name, "")
+		}
+	})
 	stored := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, UID: "1"}}
 	deleted := stored.DeepCopy()
 	deleted.Finalizers, deleted.DeletionTimestamp = []string{"example.com/wait"}, &metav1.Time{Time: at(0).Time}
@@ -126,24 +134,29 @@ func TestReconcilesCountObjectsThatAreNotReady(t *testing.T) {
 		name    string
 		objects []client.Object
 		state   Readiness
-		want    string
+		differ  string
+		want    [2]string
 	}{
-		{"progresses", []client.Object{stored}, progressing, ReasonProgressing},
-		{"is invalid", []client.Object{stored}, NewStalled(ReasonInvalidSpec, "wrong"), ReasonInvalidSpec},
-		{"is ready", []client.Object{stored}, NewReady("1 of 1"), ""},
-		{"progresses again", []client.Object{stored}, progressing, ReasonProgressing},
-		{"is being deleted", []client.Object{deleted}, progressing, ""},
-		{"progresses once more", []client.Object{stored}, progressing, ReasonProgressing},
-		{"is deleted", nil, progressing, ""},
+		{"progresses", []client.Object{stored}, progressing, "", [2]string{ReasonProgressing}},
+		{"is invalid", []client.Object{stored}, NewStalled(ReasonInvalidSpec, "wrong"), "x", [2]string{ReasonInvalidSpec, ReasonDigestsDiffer}},
+		{"is ready", []client.Object{stored}, NewReady("1 of 1"), "x", [2]string{"", ReasonDigestsDiffer}},
+		{"has the same bytes", []client.Object{stored}, NewReady("1 of 1"), "", [2]string{}},
+		{"progresses again", []client.Object{stored}, progressing, "x", [2]string{ReasonProgressing, ReasonDigestsDiffer}},
+		{"is being deleted", []client.Object{deleted}, progressing, "x", [2]string{}},
+		{"progresses once more", []client.Object{stored}, progressing, "x", [2]string{ReasonProgressing, ReasonDigestsDiffer}},
+		{"is deleted", nil, progressing, "x", [2]string{}},
 	} {
 		c := fake.NewClientBuilder().WithScheme(scheme(t)).WithObjects(step.objects...).WithStatusSubresource(&modelv1.ModelBox{}).Build()
-		r := NewReconciler(c, events.NewFakeRecorder(10), setsConditions{step.state}, Options{})
+		r := NewReconciler(c, events.NewFakeRecorder(10), setsConditions{step.state, step.differ}, Options{})
 		if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: name}); err != nil {
 			t.Fatal(err)
 		}
-		notReadyObjects.mu.Lock()
-		got := notReadyObjects.objects[objectKey{"ModelBox", name}]
-		notReadyObjects.mu.Unlock()
+		var got [2]string
+		for i, count := range counts {
+			count.mu.Lock()
+			got[i] = count.objects[objectKey{"ModelBox", name}]
+			count.mu.Unlock()
+		}
 		if diff := cmp.Diff(step.want, got); diff != "" {
 			t.Errorf("the object %s (-want +got):\n%s", step.name, diff)
 		}
@@ -188,7 +201,7 @@ func recorded(t *testing.T, kind Reconciler[*modelv1.ModelBox], readErr, writeEr
 }
 
 func TestAWarningFollowsTheWriteOfStatus(t *testing.T) {
-	stalled := setsConditions{NewStalled(ReasonInvalidSpec, "wrong")}
+	stalled := setsConditions{state: NewStalled(ReasonInvalidSpec, "wrong")}
 	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "modelboxes"}, "box", errors.New("it was changed"))
 	for _, test := range []struct {
 		name    string
@@ -232,7 +245,7 @@ func TestErrorsOfTheKind(t *testing.T) {
 }
 
 func TestUndecodable(t *testing.T) {
-	unreachable := setsConditions{NewReady("the kind is not called")}
+	unreachable := setsConditions{state: NewReady("the kind is not called")}
 	for _, test := range []struct {
 		name string
 		err  cache.UndecodableError

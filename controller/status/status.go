@@ -120,6 +120,7 @@ func (r *recorder[T]) reconcileNamed(ctx context.Context, req reconcile.Request)
 	switch {
 	case apierrors.IsNotFound(err) || obj.GetDeletionTimestamp() != nil:
 		notReadyObjects.set(r.name, req.NamespacedName, "")
+		differingObjects.set(r.name, req.NamespacedName, "")
 		return reconcile.Result{}, nil
 	case undecodable:
 		return result(reconcile.Result{}, r.undecodable(ctx, obj, writer, failure))
@@ -155,6 +156,7 @@ func (r *recorder[T]) reconcile(ctx context.Context, obj T, writer *Writer) (rec
 	result, err := r.kind.Reconcile(ctx, obj, writer)
 	r.failures.observe(obj, err)
 	notReadyObjects.observe(r.name, obj)
+	differingObjects.observe(r.name, obj)
 	after, encodingErr := encode(obj)
 	if encodingErr != nil || bytes.Equal(writer.stored, after) || errors.Is(err, errStale) {
 		return result, errors.Join(err, encodingErr)

@@ -59,6 +59,12 @@ func (m *Model) complete() {
 	m.From, m.Err = Parse(m.URI)
 }
 
+// CanChange reports whether a pod that fetches the model later may get other bytes: neither a hash nor
+// the commit of a hub says which ones they are.
+func (m *Model) CanChange() bool {
+	return m.From.IsFetched() && m.From.Scheme != Hub && m.SHA256 == ""
+}
+
 // VolumeName returns the name of the volume with the model.
 func (m *Model) VolumeName() string {
 	if m.Name == "" {

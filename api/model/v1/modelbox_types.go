@@ -645,7 +645,8 @@ type FetcherStatus struct {
 	// +kubebuilder:validation:MaxLength=64
 	TemplateHash string `json:"templateHash"`
 
-	// revision is that of the Deployment whose pods were read last for status.model.
+	// revision is that of the Deployment whose pods were read last for status.model, and empty while
+	// they are to be read again.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=20

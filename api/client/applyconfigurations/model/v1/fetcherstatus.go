@@ -13,7 +13,8 @@ package v1
 type FetcherStatusApplyConfiguration struct {
 	// templateHash is the hash of the pod template without the image and the mirrors.
 	TemplateHash *string `json:"templateHash,omitempty"`
-	// revision is that of the Deployment whose pods were read last for status.model.
+	// revision is that of the Deployment whose pods were read last for status.model, and empty while
+	// they are to be read again.
 	Revision *string `json:"revision,omitempty"`
 	// image is the image of the container.
 	Image *string `json:"image,omitempty"`
