@@ -28,6 +28,7 @@ const (
 	maxPendingReason                        = 64
 	maxChildren, maxChildKind, maxChildHash = 8, 63, 64
 	maxRewritten, maxPath                   = 3, 256
+	maxFailed                               = 1024
 )
 
 // reason is the rule of metav1.Condition for reasons.
@@ -61,20 +62,30 @@ func clamp(v reflect.Value) {
 		clampCondition(value)
 	case *modelv1.ChildrenStatus:
 		clampChildren(value)
-	case *mtsrev1.EruHistory:
-		value.Slot, value.Reason = nearest(value.Slot), rules.Cut(value.Reason, maxReason)
-	case *mtsrev1.EruPending:
-		value.Slot, value.Since = nearest(value.Slot), nearest(value.Since)
-		value.Reason, value.Message = rules.Cut(cmp.Or(value.Reason, unknown), maxPendingReason), rules.Cut(value.Message, mtsrev1.MaxPendingMessage)
+	case *modelv1.RolloutStatus:
+		clampHashes(&value.Complete, &value.Present)
+		value.Failed = rules.Cut(value.Failed, maxFailed)
 	case *modelv1.ScheduledReplicas:
 		value.Name, value.Time = rules.Cut(value.Name, maxScheduleName), nearest(value.Time)
 	case *modelv1.Problem:
 		value.Reason, value.Message = rules.Cut(cmp.Or(value.Reason, unknown), maxProblemReason), rules.Cut(value.Message, maxProblemMessage)
 		value.Container = rules.Cut(value.Container, maxContainer)
 	default:
+		clampEru(value)
 		clampList(value)
 	}
 	clampParts(v)
+}
+
+// clampEru changes what the status of an Eru has beside conditions.
+func clampEru(part any) {
+	switch value := part.(type) {
+	case *mtsrev1.EruHistory:
+		value.Slot, value.Reason = nearest(value.Slot), rules.Cut(value.Reason, maxReason)
+	case *mtsrev1.EruPending:
+		value.Slot, value.Since = nearest(value.Slot), nearest(value.Since)
+		value.Reason, value.Message = rules.Cut(cmp.Or(value.Reason, unknown), maxPendingReason), rules.Cut(value.Message, mtsrev1.MaxPendingMessage)
+	}
 }
 
 // clampList removes items from a list that is too long.
@@ -106,8 +117,15 @@ func clampChildren(value *modelv1.ChildrenStatus) {
 	if !fits(value.Configuration, modelv1.MaxConfiguration) {
 		value.Configuration = ""
 	}
-	if !fits(value.Template, maxChildHash) {
-		value.Template = ""
+	clampHashes(&value.Template, &value.KeptTemplate)
+}
+
+// clampHashes removes what is no hash that the controller writes.
+func clampHashes(values ...*string) {
+	for _, value := range values {
+		if !fits(*value, maxChildHash) {
+			*value = ""
+		}
 	}
 }
 
