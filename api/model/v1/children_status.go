@@ -25,8 +25,8 @@ type ChildrenStatus struct {
 	Problems []Problem `json:"problems,omitempty"`
 
 	// conditions are the latest available observations of the object's state. Ready and
-	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
-	// are present only while they are true.
+	// Available are present from the first reconcile on; Reconciling, Stalled, Paused and
+	// ModelDiffers are present only while they are true.
 	//
 	// +optional
 	// +listType=map

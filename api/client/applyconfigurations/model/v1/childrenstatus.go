@@ -22,8 +22,8 @@ type ChildrenStatusApplyConfiguration struct {
 	// object has not been ready for more than 15 seconds. At most 5 items.
 	Problems []ProblemApplyConfiguration `json:"problems,omitempty"`
 	// conditions are the latest available observations of the object's state. Ready and
-	// Available are present from the first reconcile on; Reconciling, Stalled and Paused
-	// are present only while they are true.
+	// Available are present from the first reconcile on; Reconciling, Stalled, Paused and
+	// ModelDiffers are present only while they are true.
 	Conditions []metav1.ConditionApplyConfiguration `json:"conditions,omitempty"`
 	// children are the children as they were written last, one for each kind. The controller reads
 	// and writes a child only when one of these hashes changes. At most 8 items.
