@@ -99,7 +99,7 @@ func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (time.Duration
 	var err error
 	before := s.rolloutStatus()
 	switch {
-	case !s.Applied || s.Paused:
+	case !s.isWritten():
 	case s.Rollout.hash == "":
 		if s.WorkloadStatus.Rollout != nil {
 			err = r.deleteRecord(ctx, s, before.Complete)
@@ -107,7 +107,7 @@ func (r *Reconciler) RecordRollout(ctx context.Context, s *State) (time.Duration
 		if err == nil {
 			s.WorkloadStatus.Rollout = nil
 		}
-	case s.Rollout.hash != before.Complete && before.Failed == "" && !s.Holds() && isComplete(s.Pods.Live.(*appsv1.Deployment)):
+	case s.Rollout.hash != before.Complete && before.Failed == "" && isComplete(s.Pods.Live.(*appsv1.Deployment)):
 		err = r.recordRollout(ctx, s, before.Complete)
 	}
 	if err != nil {
@@ -162,8 +162,11 @@ func (r *Reconciler) GiveUp(ctx context.Context, s *State) (again time.Duration,
 // rollsOut reports whether the spec, after a complete rollout of another one, is being rolled out.
 func (s *State) rollsOut() bool {
 	into := s.rolloutStatus()
-	return s.Rollout.hash != "" && s.Rollout.hash == into.Present && into.Failed == "" && s.Applied && !s.Paused && !s.Holds()
+	return s.Rollout.hash != "" && s.Rollout.hash == into.Present && into.Failed == "" && s.isWritten()
 }
+
+// isWritten reports whether the children are those of the spec, or of the last complete rollout.
+func (s *State) isWritten() bool { return s.Applied && !s.Paused && !s.Holds() && s.Pods.Settled() }
 
 // failed returns why the rollout of a Deployment fails, in the words of the cluster, and from when on
 // it counts as one that has failed; "" if it does not. A rollout that was complete has not failed,
