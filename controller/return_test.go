@@ -208,7 +208,9 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		By("crashing after it was complete, which no controller has seen")
 		h.edit(ofImage("bad:2"))
 		h.after(0)
-		writeDeploymentStatus(ctx, h.deployment.ObjectMeta, false, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 })
+		writeDeploymentStatus(ctx, h.deployment.ObjectMeta, false, func(d *appsv1.Deployment) {
+			d.Status.AvailableReplicas, d.Status.Conditions[1].LastUpdateTime = 0, metav1.NewTime(h.fake.Now())
+		})
 		for range 5 {
 			h.after(time.Minute)
 		}
@@ -275,6 +277,22 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		Entry("a registry", badImage, false),
 		Entry("a node", waits("ContainerCreating", ""), false),
 	)
+
+	It("returns also if Kubernetes keeps the condition of the rollout before, as with Recreate to a ReplicaSet that exists", func(ctx SpecContext) {
+		h := newReturning(ctx, func(a *appv1.App) {
+			a.Spec.Strategy = &appsv1.DeploymentStrategy{Type: appsv1.RecreateDeploymentStrategyType}
+		})
+		h.fake.SetTime(h.fake.Now().Add(time.Hour))
+		h.edit(ofImage("bad:1"))
+		h.after(0)
+		writeDeploymentStatus(ctx, h.deployment.ObjectMeta, false, func(d *appsv1.Deployment) { d.Status.AvailableReplicas = 0 })
+		podOf(ctx, h.deployment.ObjectMeta, "web", waits("CrashLoopBackOff", "back-off"))
+		for range 3 {
+			h.after(time.Minute)
+		}
+		Expect(h.image()).To(Equal("good:1"))
+		h.returned()
+	})
 
 	It("returns with the model", func(ctx SpecContext) {
 		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}

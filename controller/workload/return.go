@@ -170,13 +170,15 @@ func (s *State) isWritten() bool { return s.Applied && !s.Paused && !s.Holds() &
 
 // failed returns why the rollout of a Deployment fails, in the words of the cluster, and from when on
 // it counts as one that has failed; "" if it does not. A rollout that was complete has not failed,
-// whatever its pods do later. Kubernetes may keep the condition of an earlier rollout for a while, so the
-// deadline counts from when the spec was seen as well. It is pure.
+// whatever its pods do later. Kubernetes may keep the condition of an earlier rollout, so the deadline
+// counts from when the spec was seen as well, and what was complete before is another rollout: with the
+// strategy Recreate, and a ReplicaSet that exists already, it says so until the next one. It is pure.
 func failed(live *appsv1.Deployment, found []modelv1.Problem, since time.Time) (why string, after time.Time) {
-	if !isObserved(live) || hasReason(live, complete) {
+	progressing := conditionOf(live)
+	if !isObserved(live) || progressing.Reason == complete && !progressing.LastUpdateTime.Time.Before(since.Truncate(time.Second)) {
 		return "", time.Time{}
 	}
-	if hasReason(live, status.ReasonProgressDeadline) {
+	if progressing.Reason == status.ReasonProgressDeadline {
 		seconds := ptr.Deref(live.Spec.ProgressDeadlineSeconds, 0)
 		return failure(&live.Status).Message, since.Add(time.Duration(seconds) * time.Second)
 	}
@@ -192,15 +194,15 @@ func failed(live *appsv1.Deployment, found []modelv1.Problem, since time.Time) (
 // isComplete reports whether all pods of a Deployment, at least one, run its template and are
 // available, and its controller says so as well.
 func isComplete(live *appsv1.Deployment) bool {
-	return live.Status.AvailableReplicas > 0 && hasReason(live, complete) && Progress(live).Ready
+	return live.Status.AvailableReplicas > 0 && conditionOf(live).Reason == complete && Progress(live).Ready
 }
 
-// hasReason reports whether the condition Progressing of a Deployment has a reason.
-func hasReason(live *appsv1.Deployment, reason string) bool {
+// conditionOf returns the condition Progressing of a Deployment, the zero value if it has none.
+func conditionOf(live *appsv1.Deployment) appsv1.DeploymentCondition {
 	for _, condition := range live.Status.Conditions {
 		if condition.Type == appsv1.DeploymentProgressing {
-			return condition.Reason == reason
+			return condition
 		}
 	}
-	return false
+	return appsv1.DeploymentCondition{}
 }
