@@ -158,6 +158,7 @@ func (h *returnHistory) pods(how int) {
 func (h *returnHistory) once(i int) {
 	GinkgoHelper()
 	before, spec := h.image(), get(h.ctx, h.app).Spec.Image
+	failed := h.app.Status.Rollout != nil && h.app.Status.Rollout.Failed != ""
 	complete := before == h.last && h.deployment.Status.ObservedGeneration == h.deployment.Generation && h.deployment.Status.Conditions[1].Reason == "NewReplicaSetAvailable"
 	_, err := fakeserver.Reconcile(h.ctx, h.leaders[i].reconciler, client.ObjectKeyFromObject(h.app))
 	if err != nil && h.faults && h.rnd.IntN(2) == 0 {
@@ -166,6 +167,9 @@ func (h *returnHistory) once(i int) {
 	after := h.image()
 	h.say("%s reconcile by %d: %v; %s -> %s, of %s", h.fake.Now().Format(time.TimeOnly), i, err, before, after, spec)
 	if after == before || after == spec {
+		return
+	}
+	if before != spec && failed { // A change that was taken back before status knew of it: the return goes on.
 		return
 	}
 	h.returns++

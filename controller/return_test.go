@@ -392,6 +392,10 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		Expect(env.Client.Create(ctx, quota)).To(Succeed())
 		quota.Status = corev1.ResourceQuotaStatus{Hard: counted, Used: counted}
 		Expect(env.Client.Status().Update(ctx, quota)).To(Succeed())
+		another := &appsv1.ControllerRevision{ObjectMeta: metav1.ObjectMeta{Namespace: h.app.Namespace, Name: "another"}, Data: runtime.RawExtension{Raw: []byte(`{}`)}}
+		Eventually(func() error { // The API server learns of a quota a moment later.
+			return env.Client.Create(ctx, another.DeepCopy(), client.DryRunAll)
+		}).Should(MatchError(ContainSubstring("exceeded quota: records")))
 		h.edit(ofImage("good:2"))
 		h.after(0)
 		rollOut(ctx, h.deployment.ObjectMeta)
