@@ -17,6 +17,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/clock"
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -109,6 +110,19 @@ type leader struct {
 	reconciler reconcile.Reconciler
 }
 
+// startLeader starts a process that reconciles Apps. Its writes fail at random while there are faults.
+func startLeader(clk clock.PassiveClock, rnd *rand.Rand, faults *bool) *leader {
+	d := drive()
+	d.clock = clk
+	d.write = func(do func() error) error {
+		if !*faults {
+			return do()
+		}
+		return fakeserver.Fail(rnd, 6, do)
+	}
+	return &leader{d, d.reconciler("App")}
+}
+
 func newConfigurationHistory(ctx context.Context, seed, i uint64) *configurationHistory {
 	GinkgoHelper()
 	h := &configurationHistory{
@@ -135,17 +149,7 @@ func newConfigurationHistory(ctx context.Context, seed, i uint64) *configuration
 }
 
 // start starts a process.
-func (h *configurationHistory) start() *leader {
-	d := drive()
-	d.clock = h.clock
-	d.write = func(do func() error) error {
-		if !h.faults {
-			return do()
-		}
-		return fakeserver.Fail(h.rnd, 6, do)
-	}
-	return &leader{d, d.reconciler("App")}
-}
+func (h *configurationHistory) start() *leader { return startLeader(h.clock, h.rnd, &h.faults) }
 
 func (h *configurationHistory) say(format string, args ...any) {
 	h.history = append(h.history, fmt.Sprintf(format, args...))

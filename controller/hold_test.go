@@ -25,7 +25,10 @@ import (
 )
 
 // holding is an App with holdChanges: All whose window opens in an hour, and its Deployment.
-type holding struct {
+type holding struct{ *drivenApp }
+
+// drivenApp is an App that is reconciled by hand, and its Deployment.
+type drivenApp struct {
 	*driven
 	ctx        context.Context
 	app        *appv1.App
@@ -35,10 +38,10 @@ type holding struct {
 func newHolding(ctx context.Context, more func(*appv1.App)) *holding {
 	GinkgoHelper()
 	named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
-	h := &holding{drive(), ctx, &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{
+	h := &holding{&drivenApp{drive(), ctx, &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{
 		Image: "nginx:1", HoldChanges: modelv1.HoldChangesAll, Windows: windowAt(opens),
 		Ports: []modelv1.Port{{Port: 80}},
-	}}, &appsv1.Deployment{ObjectMeta: named}}
+	}}, &appsv1.Deployment{ObjectMeta: named}}}
 	h.at(-time.Hour)
 	more(h.app)
 	Expect(env.Client.Create(ctx, h.app)).To(Succeed())
@@ -62,18 +65,18 @@ func (h *holding) once() time.Duration {
 	return result.RequeueAfter
 }
 
-func (h *holding) edit(how func(*appv1.App)) {
+func (h *drivenApp) edit(how func(*appv1.App)) {
 	GinkgoHelper()
 	change(h.ctx, h.app, how)
 }
 
-func (h *holding) image() string {
+func (h *drivenApp) image() string {
 	GinkgoHelper()
 	return get(h.ctx, h.deployment).Spec.Template.Spec.Containers[0].Image
 }
 
 // records returns the records of the namespace.
-func (h *holding) records() []appsv1.ControllerRevision {
+func (h *drivenApp) records() []appsv1.ControllerRevision {
 	GinkgoHelper()
 	list := &appsv1.ControllerRevisionList{}
 	Expect(env.Client.List(h.ctx, list, client.InNamespace(h.app.Namespace))).To(Succeed())

@@ -72,17 +72,7 @@ func newReturnHistory(ctx context.Context, seed, i uint64) *returnHistory {
 }
 
 // start starts a process.
-func (h *returnHistory) start() *leader {
-	d := drive()
-	d.clock = h.fake
-	d.write = func(do func() error) error {
-		if !h.faults {
-			return do()
-		}
-		return fakeserver.Fail(h.rnd, 6, do)
-	}
-	return &leader{d, d.reconciler("App")}
-}
+func (h *returnHistory) start() *leader { return startLeader(h.fake, h.rnd, &h.faults) }
 
 func (h *returnHistory) say(format string, args ...any) {
 	h.history = append(h.history, fmt.Sprintf(format, args...))
@@ -169,7 +159,7 @@ func (h *returnHistory) once(i int) {
 	if after == before || after == spec {
 		return
 	}
-	if before != spec && failed { // A change that was taken back before status knew of it: the return goes on.
+	if before != spec && failed { // Status does not have a change that was undone before: the object is still returned.
 		return
 	}
 	h.returns++

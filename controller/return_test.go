@@ -28,11 +28,8 @@ import (
 // returning is an App with onFailedRollout: Return whose first rollout, of the image good:1, is
 // complete.
 type returning struct {
-	*driven
-	ctx        context.Context
-	app        *appv1.App
-	deployment *appsv1.Deployment
-	fake       *clocktesting.FakePassiveClock
+	*drivenApp
+	fake *clocktesting.FakePassiveClock
 	// died is whether the process has died, which may leave the record of an earlier rollout.
 	died bool
 }
@@ -40,9 +37,9 @@ type returning struct {
 func newReturning(ctx context.Context, more func(*appv1.App)) *returning {
 	GinkgoHelper()
 	named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
-	h := &returning{drive(), ctx, &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{
+	h := &returning{&drivenApp{drive(), ctx, &appv1.App{ObjectMeta: named, Spec: appv1.AppSpec{
 		Image: "good:1", Ports: []modelv1.Port{{Port: 80}}, Children: modelv1.Children{OnFailedRollout: modelv1.OnFailedRolloutReturn},
-	}}, &appsv1.Deployment{ObjectMeta: named}, clocktesting.NewFakePassiveClock(time.Now()), false}
+	}}, &appsv1.Deployment{ObjectMeta: named}}, clocktesting.NewFakePassiveClock(time.Now()), false}
 	h.clock = h.fake
 	more(h.app)
 	Expect(env.Client.Create(ctx, h.app)).To(Succeed())
@@ -58,23 +55,6 @@ func (h *returning) after(d time.Duration) time.Duration {
 	_, result, err := h.reconcile(h.ctx, h.app)
 	Expect(err).NotTo(HaveOccurred())
 	return result.RequeueAfter
-}
-
-func (h *returning) edit(how func(*appv1.App)) {
-	GinkgoHelper()
-	change(h.ctx, h.app, how)
-}
-
-func (h *returning) image() string {
-	GinkgoHelper()
-	return get(h.ctx, h.deployment).Spec.Template.Spec.Containers[0].Image
-}
-
-func (h *returning) records() []appsv1.ControllerRevision {
-	GinkgoHelper()
-	list := &appsv1.ControllerRevisionList{}
-	Expect(env.Client.List(h.ctx, list, client.InNamespace(h.app.Namespace))).To(Succeed())
-	return list.Items
 }
 
 // complete completes the rollout of what the Deployment has, and expects a ready object with one
