@@ -5,13 +5,20 @@ package main
 
 import (
 	"context"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -117,6 +124,40 @@ var _ = DescribeTable("a spec that is allowed but risky causes a warning", func(
 	Entry("the next times of schedules", `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: web}, spec: {image: "nginx:1.27", schedules: [{name: night, schedule: "0 3 * * *", replicas: 4}]}}`, "spec.schedules[0]: 4 replicas from "),
 	Entry("a daemon on every node", `{apiVersion: mydomain.com/v1beta1, kind: Genericdaemon, metadata: {name: gd}, spec: {image: "syslog:1"}}`, "every node"),
 )
+
+// During a rollout that adds a kind, the API server can reach a pod that does not have it yet.
+var _ = It("a webhook that a process does not have is called again, on another connection", func(ctx context.Context) {
+	namespace := newNamespace()
+	pods := []http.Handler{webhooksOf(GinkgoTB(), all.Kinds[:1]), webhooksOf(GinkgoTB(), all.WithSizes(noSizes))}
+	closed := make(chan bool, 100)
+	var calls atomic.Int32
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		pods[min(calls.Add(1), 2)-1].ServeHTTP(w, r)
+		closed <- w.Header().Get("Connection") == "close"
+	}))
+	DeferCleanup(server.Close)
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	Expect(env.Client.Get(ctx, client.ObjectKey{Name: "modelbox-webhook"}, configuration)).To(Succeed())
+	hook := configuration.Webhooks[slices.IndexFunc(configuration.Webhooks, func(w admissionregistrationv1.MutatingWebhook) bool {
+		return w.Name == "default.uniteddeployment.extension.k8s.io"
+	})]
+	hook.ClientConfig = admissionregistrationv1.WebhookClientConfig{
+		URL:      new(server.URL + unitedDeploymentPath),
+		CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+	}
+	hook.NamespaceSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": namespace}}
+	added := &admissionregistrationv1.MutatingWebhookConfiguration{
+		ObjectMeta: metav1.ObjectMeta{Name: namespace}, Webhooks: []admissionregistrationv1.MutatingWebhook{hook},
+	}
+	Expect(env.Client.Create(ctx, added)).To(Succeed())
+	DeferCleanup(func(ctx context.Context) { Expect(env.Client.Delete(ctx, added)).To(Succeed()) })
+	Eventually(func() int {
+		kubectlIn(namespace, sample("uniteddeployment"), "apply", "--dry-run=server", "-f", "-")
+		return len(closed)
+	}).Should(BeNumerically(">=", 2))
+	Expect(closed).To(Receive(BeTrue()))
+	Expect(closed).To(Receive(BeFalse()))
+})
 
 var _ = It("config/samples is applied by one command", func() {
 	folder := filepath.Join(testenv.Root(), "config", "samples")

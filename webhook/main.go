@@ -9,6 +9,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"net/http"
 	"os"
 	"time"
 
@@ -147,9 +148,19 @@ func newManager(o *options) (manager.Manager, error) {
 // +kubebuilder:webhook:path=/mutate-mtsre-meitu-com-v1-eru,mutating=true,name=default.eru.mtsre.meitu.com,reinvocationPolicy=IfNeeded,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=mtsre.meitu.com,resources=erus,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
 // +kubebuilder:webhook:path=/validate-mtsre-meitu-com-v1-eru,mutating=false,name=validate.eru.mtsre.meitu.com,failurePolicy=fail,sideEffects=None,timeoutSeconds=5,groups=mtsre.meitu.com,resources=erus,verbs=create;update,versions=v1,admissionReviewVersions=v1,serviceName=modelbox-webhook,serviceNamespace=modelbox-system
 
-// register registers the two webhooks of each kind.
+// register registers the two webhooks of each kind, and what answers in place of all others.
 func register(server admission.Registry, kinds []*all.Kind) {
 	for _, kind := range kinds {
 		admission.Register(server, kind.Erased)
 	}
+	server.Register("/", http.HandlerFunc(unserved))
+}
+
+// unserved answers a webhook that this process does not have. While a rollout adds a kind, the
+// API server can reach a pod of the revision before it: it tries again on another connection, as
+// long as its own timeout lasts.
+func unserved(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Connection", "close")
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, "this process has no webhook of that path: --kinds leaves its kind out, or another version has it", http.StatusServiceUnavailable)
 }

@@ -140,7 +140,10 @@ func calls(ctx context.Context) int {
 func noSizes() modelbox.Sizes { return nil }
 
 // webhooks returns the webhooks of all kinds by their paths.
-func webhooks(t testing.TB) *http.ServeMux {
+func webhooks(t testing.TB) *http.ServeMux { return webhooksOf(t, all.WithSizes(noSizes)) }
+
+// webhooksOf returns those of a process that has some kinds.
+func webhooksOf(t testing.TB, kinds []*all.Kind) *http.ServeMux {
 	t.Helper()
 	o := options{probeAddress: "0", pprofAddress: "0", address: ":0"}
 	o.metrics.BindAddress = "0"
@@ -148,7 +151,7 @@ func webhooks(t testing.TB) *http.ServeMux {
 	if err != nil {
 		t.Fatal(err)
 	}
-	register(mgr.GetWebhookServer(), all.WithSizes(noSizes))
+	register(mgr.GetWebhookServer(), kinds)
 	return mgr.GetWebhookServer().WebhookMux()
 }
 
