@@ -197,6 +197,16 @@ var _ = Describe("onFailedRollout", Ordered, ContinueOnFailure, func() {
 		Expect(get(ctx, h.app).Status.Problems).To(HaveLen(1))
 		Expect(h.image()).To(Equal("bad:2"))
 
+		By("becoming complete after it was given up, before anything was returned")
+		h.edit(ofImage("bad:4"))
+		h.after(0)
+		h.exceed()
+		h.after(0)
+		h.after(10 * time.Minute)
+		Expect(get(ctx, h.app).Status.Rollout.Failed).NotTo(BeEmpty())
+		h.complete()
+		Expect(h.image()).To(Equal("bad:4"))
+
 		By("without a pod, of which nothing is known")
 		h.edit(func(a *appv1.App) { a.Spec.Image, a.Spec.Replicas = "bad:3", new(int32(0)) })
 		h.after(0)

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
@@ -51,8 +52,9 @@ func (r *Reconciler) Recall(
 	if rollout.data, rollout.hash, err = workload.RolledOut(spec); err != nil || into == nil || into.Complete == "" {
 		return rollout, err
 	}
-	if observeSpec(into, rollout.hash, r.Clock.Now()); into.Failed == "" {
-		return rollout, nil
+	observeSpec(into, rollout.hash, r.Clock.Now())
+	if err := r.lookAgain(ctx, owner, into); err != nil || into.Failed == "" {
+		return rollout, err
 	}
 	last, err := r.readRecord(ctx, owner, into.Complete)
 	if err != nil || last == nil {
@@ -69,10 +71,24 @@ func (r *Reconciler) Recall(
 // failed yet.
 func observeSpec(into *modelv1.RolloutStatus, hash string, now time.Time) {
 	if into.Complete == hash {
-		into.Present, into.Since, into.Failed = "", nil, ""
+		into.Present, into.Since, into.Failed, into.FailedGeneration = "", nil, "", 0
 	} else if into.Present != hash {
-		into.Present, into.Since, into.Failed = hash, new(metav1.NewTime(now)), ""
+		into.Present, into.Since, into.Failed, into.FailedGeneration = hash, new(metav1.NewTime(now)), "", 0
 	}
+}
+
+// lookAgain forgets that a rollout has failed if it became complete before anything was returned. A
+// write of status whose answer was lost, or another leader, lets time pass between the two.
+func (r *Reconciler) lookAgain(ctx context.Context, owner kinds.Object, into *modelv1.RolloutStatus) error {
+	if into.Failed == "" {
+		return nil
+	}
+	live := &appsv1.Deployment{}
+	err := r.Writer.Live.Get(ctx, client.ObjectKeyFromObject(owner), live)
+	if err == nil && live.Generation == into.FailedGeneration && isComplete(live) {
+		into.Failed, into.FailedGeneration = "", 0
+	}
+	return client.IgnoreNotFound(err)
 }
 
 // returned says that the children are those of the last complete rollout, and why; "" if they are
@@ -136,7 +152,8 @@ func (r *Reconciler) GiveUp(ctx context.Context, s *State) (again time.Duration,
 	if !s.rollsOut() {
 		return 0, nil
 	}
-	why, after := failed(s.Pods.Live.(*appsv1.Deployment), s.Status.Problems, ptr.Deref(into.Since, metav1.Time{}).Time)
+	live := s.Pods.Live.(*appsv1.Deployment)
+	why, after := failed(live, s.Status.Problems, ptr.Deref(into.Since, metav1.Time{}).Time)
 	if why == "" {
 		return 0, nil
 	}
@@ -151,7 +168,7 @@ func (r *Reconciler) GiveUp(ctx context.Context, s *State) (again time.Duration,
 		s.WorkloadStatus.Rollout = nil
 		return 0, nil
 	}
-	into.Failed = why
+	into.Failed, into.FailedGeneration = why, live.Generation
 	if err := s.Writer.WriteFirst(ctx); err != nil {
 		return 0, err
 	}

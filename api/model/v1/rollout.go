@@ -49,4 +49,10 @@ type RolloutStatus struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024
 	Failed string `json:"failed,omitempty"`
+
+	// failedGeneration is the generation of the Deployment whose rollout has failed: the children are those of the
+	// last complete rollout once it has another one.
+	//
+	// +optional
+	FailedGeneration int64 `json:"failedGeneration,omitempty"`
 }

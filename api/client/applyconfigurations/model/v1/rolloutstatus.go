@@ -27,6 +27,9 @@ type RolloutStatusApplyConfiguration struct {
 	// failed is why the rollout of this spec has failed. While it is set, the children are those of the last
 	// complete rollout.
 	Failed *string `json:"failed,omitempty"`
+	// failedGeneration is the generation of the Deployment whose rollout has failed: the children are those of the
+	// last complete rollout once it has another one.
+	FailedGeneration *int64 `json:"failedGeneration,omitempty"`
 }
 
 // RolloutStatusApplyConfiguration constructs a declarative configuration of the RolloutStatus type for use with
@@ -72,5 +75,13 @@ func (b *RolloutStatusApplyConfiguration) WithSince(value metav1.Time) *RolloutS
 // If called multiple times, the Failed field is set to the value of the last call.
 func (b *RolloutStatusApplyConfiguration) WithFailed(value string) *RolloutStatusApplyConfiguration {
 	b.Failed = &value
+	return b
+}
+
+// WithFailedGeneration sets the FailedGeneration field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the FailedGeneration field is set to the value of the last call.
+func (b *RolloutStatusApplyConfiguration) WithFailedGeneration(value int64) *RolloutStatusApplyConfiguration {
+	b.FailedGeneration = &value
 	return b
 }
