@@ -150,7 +150,7 @@ fuzz: ## Run every fuzz target for FUZZTIME each (30s)
 e2e: docker-build ## Run the end-to-end suite on a kind cluster that it makes and removes; needs docker, and g++ (e2e/suite_test.go: settings)
 	@mkdir -p $(BIN) && $(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/kind sigs.k8s.io/kind
 	@$(GO) build -modfile=hack/tools/e2e/go.mod -o $(BIN)/helm helm.sh/helm/v4/cmd/helm
-	@assets=$$(./hack/binaries.sh) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) \
+	@assets=$$(./hack/binaries.sh) && PATH="$$assets:$(CURDIR)/$(BIN):$$PATH" DOCKER=$(DOCKER) GOLANG_IMAGE=$(GOLANG_IMAGE) E2E_DIST=$(abspath $(E2E_DIST)) \
 	  $(GO) tool ginkgo --procs 3 --tags e2e --timeout 60m $(E2EFLAGS) ./e2e
 
 reproducible: docker-build ## Build both images once more, from nothing, and compare them; takes minutes, needs docker

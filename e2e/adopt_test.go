@@ -83,7 +83,7 @@ func untouched(ctx context.Context, ns string) string {
 
 var _ = Describe("modelbox adopt", func() {
 	It("takes over a Deployment under load, lets it go, and takes it over again, without a restart", func(ctx SpecContext) {
-		modelbox := build(GinkgoT().TempDir(), "modelbox", "../cli")
+		modelbox := modelbox()
 		ns := newNamespace(ctx)
 		apply(ns, fmt.Sprintf(adoptManifest, nginx))
 		run(kubectl, "-n", ns, "rollout", "status", "deployment/web", "--timeout=150s")

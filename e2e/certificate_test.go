@@ -31,14 +31,14 @@ var _ = Describe("a certificate that the controller issues", func() {
 		run(kubectl, "-n", system, "delete", "certificates.cert-manager.io,issuers.cert-manager.io", "--all")
 
 		By("2: deploying without cert-manager")
-		run("make", "--no-print-directory", "-C", "..", "deploy", "CERTS=self-managed")
+		Expect(applyInstall("self-managed")).To(Succeed())
 		run(kubectl, "-n", system, "rollout", "status", "deployment", "modelbox-controller", "--timeout=240s")
 		Eventually(issuer, renewal).WithArguments(ctx).Should(HavePrefix("modelbox-webhook-ca@"))
 		awaitServed(ctx)
 
 		By("applying the manifests again, which changes neither the Secret nor caBundle")
 		serial, bundles := leaf(ctx).SerialNumber, trusted(ctx)
-		run("make", "--no-print-directory", "-C", "..", "deploy", "CERTS=self-managed")
+		Expect(applyInstall("self-managed")).To(Succeed())
 		Expect(leaf(ctx).SerialNumber).To(Equal(serial))
 		Expect(trusted(ctx)).To(Equal(bundles))
 

@@ -8,9 +8,7 @@ package e2e
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
+	"slices"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -31,18 +29,11 @@ metadata: {name: survivor}
 spec: {image: "%s", replicas: 2, ports: [{port: 80}], resourceType: custom, resources: {requests: {cpu: 10m, memory: 16Mi}}}
 `
 
-// chartRelease is the release of the chart in the operator's namespace.
-type chartRelease struct {
-	// images is a file with the values of the images.
-	images string
-}
-
 var _ = Describe("the Helm chart", Serial, removing, func() {
 	It("installs, upgrades, rolls back and uninstalls the operator, and objects survive", func(ctx SpecContext) {
-		release := newChartRelease()
 		DeferCleanup(func() {
 			stopOperator()
-			_, _ = release.try("uninstall", "modelbox") // There may be none after a failure.
+			_, _ = tryHelm("uninstall", "modelbox") // There may be none after a failure.
 			run(kubectl, "delete", "--ignore-not-found", "namespace", system)
 		})
 		removeOperator()
@@ -50,9 +41,9 @@ var _ = Describe("the Helm chart", Serial, removing, func() {
 		run(kubectl, "label", "namespace", system, "pod-security.kubernetes.io/enforce=restricted")
 
 		By("helm install")
-		Expect(release.run("install")).To(ContainSubstring("is installed in namespace " + system))
+		Expect(helmRelease("install")).To(ContainSubstring("is installed in namespace " + system))
 		awaitOperator()
-		Expect(release.try("test", "modelbox", "--logs")).To(MatchRegexp(`modelbox-test\n(.*\n)*Phase: +Succeeded`))
+		Expect(tryHelm("test", "modelbox", "--logs")).To(MatchRegexp(`modelbox-test\n(.*\n)*Phase: +Succeeded`))
 		ns := newNamespace(ctx)
 		apply(ns, fmt.Sprintf(ofAUser, nginx))
 		awaitReady(ns, "modelbox/survivor")
@@ -61,14 +52,14 @@ var _ = Describe("the Helm chart", Serial, removing, func() {
 
 		load := admitting(ctx, often)
 		By("helm upgrade, with other values")
-		release.run("upgrade", "--set", "controller.replicas=1", "--set", "webhook.extraArgs={--shutdown-delay=12s}", "--set", "dashboard.enabled=true")
+		helmRelease("upgrade", "--set", "controller.replicas=1", "--set", "webhook.extraArgs={--shutdown-delay=12s}", "--set", "dashboard.enabled=true")
 		Expect(*operatorDeployment(ctx, "controller").Spec.Replicas).To(BeEquivalentTo(1))
 		Expect(operatorDeployment(ctx, "webhook").Spec.Template.Spec.Containers[0].Args).To(Equal([]string{"--shutdown-delay=12s"}))
 		run(kubectl, "-n", system, "get", "configmap", "modelbox-operator-dashboard")
 		Expect(survivorOf(ctx, ns)).To(Equal(before))
 
 		By("helm rollback")
-		Expect(release.try("rollback", "modelbox", "1", "--wait", "--timeout=4m")).Error().NotTo(HaveOccurred())
+		Expect(tryHelm("rollback", "modelbox", "1", "--wait", "--timeout=4m")).Error().NotTo(HaveOccurred())
 		Expect(*operatorDeployment(ctx, "controller").Spec.Replicas).To(BeEquivalentTo(2))
 		Expect(operatorDeployment(ctx, "webhook").Spec.Template.Spec.Containers[0].Args).To(BeEmpty())
 		Expect(found("configmap/modelbox-operator-dashboard")).To(BeFalse())
@@ -76,7 +67,7 @@ var _ = Describe("the Helm chart", Serial, removing, func() {
 		load.lostNone("an upgrade and a rollback of the release")
 
 		By("helm uninstall")
-		out, err := release.try("uninstall", "modelbox", "--wait", "--timeout=4m")
+		out, err := tryHelm("uninstall", "modelbox", "--wait", "--timeout=4m")
 		Expect(err).NotTo(HaveOccurred())
 		Expect(out).To(ContainSubstring("[CustomResourceDefinition] modelboxes.model.github.com"), "it says what it leaves")
 		Expect(found("deployment/modelbox-controller")).To(BeFalse())
@@ -85,7 +76,7 @@ var _ = Describe("the Helm chart", Serial, removing, func() {
 
 		By("helm install again, over the CRDs that have stayed, and without cert-manager")
 		run(kubectl, "-n", system, "delete", "--ignore-not-found", "secret", "modelbox-webhook-tls") // cert-manager leaves it.
-		release.run("install", "--wait=hookOnly", "--set", "certs.mode=self-managed")
+		helmRelease("install", "--wait=hookOnly", "--set", "certs.mode=self-managed")
 		run(kubectl, "-n", system, "wait", "--for=jsonpath={.data.tls\\.crt}", "--timeout=2m", "secret/modelbox-webhook-tls")
 		awaitServed(ctx) // The pods began before the Secret had it.
 		awaitOperator()
@@ -96,29 +87,16 @@ var _ = Describe("the Helm chart", Serial, removing, func() {
 	})
 })
 
-// newChartRelease returns a release with the images of the suite.
-func newChartRelease() chartRelease {
+// helmRelease installs or upgrades the release of the chart in the operator's namespace, and returns what helm prints.
+func helmRelease(command string, values ...string) string {
 	GinkgoHelper()
-	r := chartRelease{filepath.Join(GinkgoT().TempDir(), "images.yaml")}
-	var values strings.Builder
-	for _, process := range []string{"webhook", "controller"} {
-		name := operatorImage(process)
-		colon := strings.LastIndex(name, ":")
-		fmt.Fprintf(&values, "%s: {image: {repository: %q, tag: %q}}\n", process, name[:colon], name[colon+1:])
-	}
-	Expect(os.WriteFile(r.images, []byte(values.String()), 0o600)).To(Succeed())
-	return r
-}
-
-// run installs or upgrades the release, and returns what helm prints.
-func (r chartRelease) run(command string, values ...string) string {
-	GinkgoHelper()
-	out, err := r.try(append([]string{command, "modelbox", "../charts/modelbox-operator", "--wait", "--timeout=4m", "--values", r.images}, values...)...)
+	path, flags := chart()
+	out, err := tryHelm(slices.Concat([]string{command, "modelbox", path, "--wait", "--timeout=4m"}, flags, values)...)
 	Expect(err).NotTo(HaveOccurred())
 	return out
 }
 
-func (r chartRelease) try(args ...string) (string, error) {
+func tryHelm(args ...string) (string, error) {
 	return attempt("", append([]string{helm, "--namespace", system}, args...)...)
 }
 

@@ -79,11 +79,8 @@ func operatorImage(process string) string {
 	return strings.TrimSpace(run("../hack/images.sh", "build", process))
 }
 
-// applyOperator applies the whole install, as a user would.
-func applyOperator() error {
-	_, err := attempt("", "make", "--no-print-directory", "-C", "..", "deploy")
-	return err
-}
+// applyOperator applies the whole install, with a certificate of cert-manager.
+func applyOperator() error { return applyInstall("cert-manager") }
 
 var (
 	config *rest.Config
@@ -112,6 +109,7 @@ var _ = SynchronizedBeforeSuite(func() []byte {
 		loadImages(buildModels(), buildOllama())
 	}()
 	loadOperator()
+	loadRelease()
 	installCertManager(made)
 	deploy(made)
 	<-models
