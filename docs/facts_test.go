@@ -120,7 +120,7 @@ func TestEveryPermissionIsOnThePage(t *testing.T) {
 // The page of rollouts has each reason for which one has failed, and each field that a return leaves as it is.
 func TestWhatReturnsIsOnThePage(t *testing.T) {
 	page := section(t, read(t, "rollouts.md"), "## A rollout that fails returns")
-	for list, file := range map[string]string{"ofTemplate": "../controller/problems/pod.go", "ofModel": "../controller/problems/pod.go", "notReturned": "../kinds/workload/rollout.go"} {
+	for list, file := range map[string]string{"ofTemplate": "../controller/problems/reason.go", "ofModel": "../controller/problems/reason.go", "notReturned": "../kinds/workload/rollout.go"} {
 		source := regexp.MustCompile(`(?s)\nvar ` + list + ` = sets\.New\((.*?)\)`).FindStringSubmatch(read(t, file))
 		if source == nil {
 			t.Fatalf("%s has no %s", file, list)
