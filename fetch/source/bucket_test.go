@@ -207,3 +207,28 @@ func TestATokenWithAControlCharacter(t *testing.T) {
 		}
 	}
 }
+
+// The way out of an empty folder is asked for once, and without it the failure is the same.
+func TestAFolderBesideAnEmptyOne(t *testing.T) {
+	for page, want := range map[string]string{
+		listOf([3]string{"m/1/", "0", ""}, [3]string{"m/2/a", "1", ""}, [3]string{"m/3/", "0", ""}, [3]string{"m/b", "1", ""}): ", but below m/2/",
+		listOf([3]string{"m/1/", "0", ""}):     "",
+		"<Error><Code>SlowDown</Code></Error>": "",
+	} {
+		lists := 0
+		got := resolved(t, func(w http.ResponseWriter, r *http.Request) {
+			lists++
+			switch {
+			case r.URL.Query().Get("prefix") == "m/1/":
+				_, _ = io.WriteString(w, listOf([3]string{"m/1/", "0", ""}, [3]string{"m/1/x/", "0", ""}))
+				return
+			case strings.Contains(page, "<Error>"):
+				w.WriteHeader(http.StatusServiceUnavailable)
+			}
+			_, _ = io.WriteString(w, page)
+		}, "s3://bucket/m/1/")
+		if got != "[NotFound] the bucket has no file below m/1/"+want+": check spec.model.uri" || lists != 2 {
+			t.Errorf("%s: %d lists, %s", page, lists, got)
+		}
+	}
+}

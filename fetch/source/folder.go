@@ -7,6 +7,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -19,7 +20,9 @@ import (
 // folder returns the objects below a key.
 func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 	input := &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &key}
-	empty := "the bucket has no object below " + key + ": check spec.model.uri"
+	empty := func() string {
+		return "the bucket has no file below " + key + b.beside(ctx, key) + ": check spec.model.uri"
+	}
 	model, err := b.settings.collect(empty, func(list *listing) (bool, error) {
 		var page *s3.ListObjectsV2Output
 		if _, err := b.ask(ctx, key, func(ctx context.Context, sending func(*s3.Options)) (err error) {
@@ -36,6 +39,32 @@ func (b bucket) folder(ctx context.Context, key string) (Model, error) {
 		return continues(page, input)
 	})
 	return model, err
+}
+
+// beside says which folders beside an empty one have files, as far as one list shows it: the version that exists, or the right spelling.
+func (b bucket) beside(ctx context.Context, key string) string {
+	parent := key[:strings.LastIndex(strings.TrimSuffix(key, "/"), "/")+1]
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	page := &s3.ListObjectsV2Output{}
+	if _, err := b.call(false, func(sending func(*s3.Options)) (err error) {
+		page, err = b.client.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &b.name, Prefix: &parent}, sending)
+		return err
+	}); err != nil || page == nil { // The keys may be for the folder alone.
+		return ""
+	}
+	var folders []string
+	for _, object := range page.Contents {
+		below, found := strings.CutPrefix(aws.ToString(object.Key), parent)
+		name, file, inFolder := strings.Cut(below, "/")
+		if name = parent + name + "/"; found && inFolder && file != "" && !strings.HasSuffix(file, "/") && !slices.Contains(folders, name) {
+			folders = append(folders, name)
+		}
+	}
+	if len(folders) == 0 {
+		return ""
+	}
+	return ", but below " + strings.Join(folders[:min(len(folders), 3)], ", ")
 }
 
 // continues makes the input that of the next page, if there is one. The SDK's paginator ends where
@@ -61,7 +90,7 @@ func (b *bucket) add(list *listing, object types.Object, folder string) error {
 	if !below || size < 0 {
 		return failure.New(failure.Refused, "the bucket lists an object that is not below the folder, or has no size: %s: check AWS_ENDPOINT_URL", key)
 	}
-	if !list.selection.Selects(name) {
+	if !list.selects(name) {
 		return nil
 	}
 	tag := aws.ToString(object.ETag)

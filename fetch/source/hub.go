@@ -63,7 +63,10 @@ func (s Settings) hub(ctx context.Context, d *download.Downloader) (Model, error
 	if err != nil {
 		return Model{}, err
 	}
-	page, empty := repository.list(), "the commit has no file at "+path.Join("/", repository.Path)+": check the end of spec.model.uri"
+	page := repository.list()
+	empty := func() string {
+		return "the commit has no file at " + path.Join("/", repository.Path) + ": check the end of spec.model.uri"
+	}
 	return s.collect(empty, func(list *listing) (_ bool, err error) {
 		lister := lister{list, repository, authorization}
 		page, err = lister.page(ctx, d, page)

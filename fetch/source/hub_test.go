@@ -213,7 +213,7 @@ func TestSelectedFiles(t *testing.T) {
 		{maxFiles: len(all) - 1, err: "[TooBig] the model has more than 4 files"},
 		{include: []string{"*.json", "*.gguf"}, maxFiles: 9, err: "[NotFound] spec.model.include: *.gguf matches no file of the model"},
 		{exclude: []string{"*.gguf"}, maxFiles: 9, err: "[NotFound] spec.model.exclude: *.gguf matches no file of the model"},
-		{include: []string{"*.json"}, exclude: []string{"*"}, maxFiles: 9, err: "[NotFound] the commit has no file"},
+		{include: []string{"*.json"}, exclude: []string{"*"}, maxFiles: 9, err: "[NotFound] spec.model.exclude leaves out each file of the model"},
 		{include: []string{"[z-a]"}, maxFiles: 9, err: "[Invalid] spec.model.include: [z-a] must be a pattern"},
 	} {
 		got, err := fetchHub(t, &hub{files: model}, "hf://org/name@"+commitID, func(s *source.Settings, _ string) {

@@ -29,12 +29,14 @@ type listing struct {
 	selection modeluri.Selection
 	files     []File
 	empty     []string
+	// seen is that there is a file, selected or not.
+	seen bool
 	// pages and entries are how many came, and names is how many bytes the names of the files have.
 	pages, entries, names int
 }
 
-// collect returns the files of a list, of which next adds a page, and says whether there are more. empty is the error without any file.
-func (s Settings) collect(empty string, next func(*listing) (bool, error)) (Model, error) {
+// collect returns the files of a list, of which next adds a page, and says whether there are more. empty returns the error without any file.
+func (s Settings) collect(empty func() string, next func(*listing) (bool, error)) (Model, error) {
 	selection, err := modeluri.ParseSelection(s.Include, s.Exclude)
 	if err != nil {
 		return Model{}, failure.New(failure.Invalid, "spec.model.%w", err)
@@ -57,6 +59,12 @@ func (l *listing) entry() error {
 		return failure.New(failure.TooBig, "the list has more than %d entries: check %s", l.settings.MaxFiles*maxListed, l.settings.lister())
 	}
 	return nil
+}
+
+// selects reports whether a file is selected.
+func (l *listing) selects(name string) bool {
+	l.seen = true
+	return l.selection.Selects(name)
 }
 
 // add adds a file that is selected.
@@ -109,12 +117,15 @@ func (l *listing) directories() map[string]bool {
 
 // model returns the files of a list that has come to its end, after it has checked what they and their directories need of the volume,
 // and that each name stands for one of them. A pattern that no file matched is misspelt, or the model has changed.
-func (l *listing) model(empty string) (Model, error) {
+func (l *listing) model(empty func() string) (Model, error) {
+	if !l.seen {
+		return Model{}, failure.New(failure.NotFound, "%s", empty())
+	}
 	if field, pattern := l.selection.Unmatched(); pattern != "" {
 		return Model{}, failure.New(failure.NotFound, "spec.model.%s: %s matches no file of the model: correct it, or remove it", field, pattern)
 	}
 	if len(l.files) == 0 {
-		return Model{}, failure.New(failure.NotFound, "%s", empty)
+		return Model{}, failure.New(failure.NotFound, "spec.model.exclude leaves out each file of the model: correct it")
 	}
 	slices.SortFunc(l.files, func(a, b File) int { return strings.Compare(a.Name, b.Name) })
 	directories := l.directories()

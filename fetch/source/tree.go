@@ -129,7 +129,7 @@ func (l *lister) nextPage(page *url.URL, header http.Header) (next *url.URL, err
 // add adds an entry of the list if it is a file to fetch.
 func (l *lister) add(entry treeEntry) error {
 	below := l.Path == "" || strings.HasPrefix(entry.Path+"/", l.Path+"/") // Or the file that the URI names.
-	if err := l.entry(); err != nil || entry.Type != "file" || !below || !l.selection.Selects(entry.Path) {
+	if err := l.entry(); err != nil || entry.Type != "file" || !below || !l.selects(entry.Path) {
 		return err
 	}
 	hash, size, err := published(entry)
