@@ -42,6 +42,10 @@ const AnnotationRevision = "deployment.kubernetes.io/revision"
 // updates that would replace them are refused (config/policies/frozen.yaml).
 const AnnotationFrozen = "modelbox-operator.github.io/frozen"
 
+// AnnotationRolloutNow is the annotation of an object whose value is its metadata.generation: the changes of
+// that spec wait for no window (holdChanges: All). Who may set it, config/policies/frozen.yaml decides.
+const AnnotationRolloutNow = "modelbox-operator.github.io/rollout-now"
+
 // AnnotationConfiguration is the annotation of a pod template that spec.restartOnChange sets: the ConfigMaps and
 // Secrets that the template refers to, with a hash of the data of each.
 const AnnotationConfiguration = "modelbox-operator.github.io/configuration"

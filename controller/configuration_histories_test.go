@@ -97,6 +97,7 @@ type configurationHistory struct {
 	leaders  []*leader
 	faults   bool
 	image    string // That of the Deployment before another client changed it.
+	now      string // One that is to be rolled out now.
 	history  []string
 	hashes   map[string]string // By value, as they were first seen. The same data has the same hash.
 	edits    int
@@ -159,7 +160,7 @@ func (h *configurationHistory) say(format string, args ...any) {
 func (h *configurationHistory) step() {
 	GinkgoHelper()
 	deployment := &appsv1.Deployment{ObjectMeta: h.app.ObjectMeta}
-	switch h.rnd.IntN(11) {
+	switch h.rnd.IntN(12) {
 	case 0, 1, 2:
 		name, value := []string{"a", "b"}[h.rnd.IntN(2)], fmt.Sprint(1+h.rnd.IntN(3))
 		if h.values[name] != value {
@@ -200,6 +201,12 @@ func (h *configurationHistory) step() {
 	case 9:
 		h.say("the clock jumps")
 		h.clock.SetTime(opens.Add(time.Duration(h.rnd.IntN(180)-90) * time.Second))
+	case 10:
+		h.say("the rollout of %s begins now", get(h.ctx, h.app).Spec.Image)
+		h.now = h.app.Spec.Image
+		change(h.ctx, h.app, func(a *appv1.App) {
+			a.Annotations = map[string]string{api.AnnotationRolloutNow: fmt.Sprint(a.Generation)}
+		})
 	default:
 	}
 	h.pass([]time.Duration{time.Second, 3 * time.Second, 40 * time.Second}[h.rnd.IntN(3)])
@@ -265,7 +272,10 @@ func (h *configurationHistory) reconcile(i int) {
 	case before.image == foreign && after.image == h.image: // A repair.
 	case before.image != after.image:
 		h.writes++
-		h.inWindow(h.app.Spec.HoldChanges == modelv1.HoldChangesAll)
+		if h.now != after.image { // In a freeze, admission allows this only to those who may override that.
+			h.inWindow(h.app.Spec.HoldChanges == modelv1.HoldChangesAll)
+		}
+		h.now = ""
 	case !unchanged:
 		h.writes++
 		h.rollouts++

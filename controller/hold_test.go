@@ -113,6 +113,20 @@ func (h *holding) done(image string, generation int64) {
 
 func asItIs(*appv1.App) {}
 
+// startNow annotates the App for a generation that is some after the present one.
+func (h *holding) startNow(after int64) {
+	GinkgoHelper()
+	h.edit(func(a *appv1.App) {
+		a.Annotations = map[string]string{api.AnnotationRolloutNow: fmt.Sprint(a.Generation + after)}
+	})
+}
+
+// freeze freezes the namespace, or ends that.
+func (h *holding) freeze(annotations map[string]string) {
+	GinkgoHelper()
+	change(h.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.app.Namespace}}, func(n *corev1.Namespace) { n.Annotations = annotations })
+}
+
 func ofImage(image string) func(*appv1.App) { return func(a *appv1.App) { a.Spec.Image = image } }
 
 var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
@@ -170,15 +184,52 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 			h.edit(ofImage("nginx:2"))
 			h.once()
 			h.waits(image)
-			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.app.Namespace}}
-			change(ctx, namespace, func(n *corev1.Namespace) { n.Annotations = map[string]string{api.AnnotationFrozen: "x"} })
+			h.freeze(map[string]string{api.AnnotationFrozen: "x"})
 			h.edit(end)
 			h.once()
 			Expect(readiness(ctx, h.app)()).To(Equal("False Frozen"))
 			Expect(h.image()).To(Equal("nginx:1"))
-			change(ctx, namespace, func(n *corev1.Namespace) { n.Annotations = nil })
+			h.freeze(nil)
 			h.once()
 			h.done("nginx:2", 2)
+		}
+	})
+
+	It("rolls out now by the annotation of this generation alone, once, but not in a freeze", func(ctx SpecContext) {
+		for name, waiting := range map[string]bool{"a change that waits": true, "a change that comes with it": false} {
+			By(name)
+			h := newHolding(ctx, asItIs)
+			if waiting {
+				h.edit(ofImage("nginx:2"))
+				h.once()
+				for _, after := range []int64{-1, 1} {
+					h.startNow(after)
+					h.once()
+					h.waits(image)
+				}
+				Expect(message(ctx, h.app)()).To(HaveSuffix("; to start it now, use modelbox rollout now app/web"))
+				h.freeze(map[string]string{api.AnnotationFrozen: "x"})
+				h.startNow(0)
+			} else {
+				h.freeze(map[string]string{api.AnnotationFrozen: "x"})
+				h.startNow(1)
+				h.edit(ofImage("nginx:2"))
+			}
+			h.once()
+			Expect(readiness(ctx, h.app)()).To(Equal("False Frozen"))
+			Expect(h.image()).To(Equal("nginx:1"))
+			h.freeze(nil)
+			h.once()
+			h.done("nginx:2", 2)
+
+			By("changing it again")
+			h.edit(ofImage("nginx:3"))
+			h.once()
+			h.waits(image)
+			Expect(h.image()).To(Equal("nginx:2"))
+			h.at(0)
+			h.once()
+			h.done("nginx:3", 3)
 		}
 	})
 

@@ -134,7 +134,7 @@ const (
 
 var commands = []func(Env) *cobra.Command{
 	newLint, newRender, newNext, newPlan, newPin, newAdopt,
-	newStatus, newRestart, newPause, newResume, newSizes, newResize, newHistory, newUndo, newVersion,
+	newStatus, newRestart, newPause, newResume, newSizes, newResize, newRollout, newHistory, newUndo, newVersion,
 }
 
 // bindOutput adds the flag --output.

@@ -233,6 +233,9 @@ func TestPlan(t *testing.T) {
 				"app/shop: note: namespace default is frozen (sale): the API server refuses a change of the pods by users that may not override it"},
 		"an image that waits for a window": {before: app, from: `a:1"`, to: `a:2", holdChanges: All, windows: [{schedule: "0 2 * * *", duration: 1h}]`,
 			want: "app/shop: restarts 1 pod when the next window opens, at 2026-03-28T02:00:00Z: change of spec.image; needs 1 spare pod during the rollout"},
+		"an image whose rollout starts now": {before: app, from: `shop}, spec: {image: "a:1"`,
+			to:   `shop, annotations: {modelbox-operator.github.io/rollout-now: "0"}}, spec: {image: "a:2", holdChanges: All, windows: [{schedule: "0 2 * * *", duration: 1h}]`,
+			want: "app/shop: restarts 1 pod: change of spec.image; needs 1 spare pod during the rollout"},
 		"two Erus": {before: eru, with: []client.Object{object(t, strings.Replace(eru, "nightly", "second", 1))},
 			want: "eru/nightly: no difference\neru/nightly: conflict: Eru \"second\" restarts Deployment \"other\" as well"},
 	} {

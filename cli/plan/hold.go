@@ -22,7 +22,7 @@ func (o *Object) opens(now time.Time) *time.Time {
 	}{}
 	err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Stored.Object, &obj)
 	at, ok := windows.HeldUntil(obj.Spec.HoldChanges, obj.Spec.Windows, now)
-	if err != nil || !ok || now.IsZero() {
+	if err != nil || !ok || now.IsZero() || windows.StartsNow(o.Stored) {
 		return nil
 	}
 	return &at

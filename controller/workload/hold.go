@@ -17,6 +17,7 @@ import (
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/controller/apply"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/windows"
 	"github.com/modelbox-operator/modelbox-operator/kinds/workload"
 )
 
@@ -82,14 +83,17 @@ func (s *State) changesPods(hash string) (bool, error) {
 	return !same, err
 }
 
-// untilChange returns what a changed pod template waits for: a window, and if it has waited for one,
-// also the end of a freeze, and its turn. A change in a window does not: admission has refused it in
-// a frozen namespace, unless the user may override that.
+// untilChange returns what a changed pod template waits for: a window, and if it has waited for one, or
+// is to start now, also the end of a freeze, and its turn. A change in a window does not: admission has
+// refused it in a frozen namespace, unless the user may override that.
 func (r *Reconciler) untilChange(ctx context.Context, s *State) (w wait, err error) {
-	if s.HoldChanges == modelv1.HoldChangesAll {
-		w = closed(s.Windows, r.Clock.Now())
+	startsNow := windows.StartsNow(s.Owner)
+	if s.HoldChanges == modelv1.HoldChangesAll && !startsNow {
+		if w = closed(s.Windows, r.Clock.Now()); w.reason != "" {
+			w.cause += fmt.Sprintf("; to start it now, use modelbox rollout now %s/%s", strings.ToLower(s.OwnerKind.Kind), s.Owner.GetName())
+		}
 	}
-	if w.reason != "" || s.Status.KeptTemplate == "" {
+	if w.reason != "" || s.Status.KeptTemplate == "" && !startsNow {
 		r.Queue.Remove(r.subject(client.ObjectKeyFromObject(s.Owner)))
 		return w, nil
 	}

@@ -45,7 +45,7 @@ func main() {
 		}
 		text := strings.ReplaceAll("\n"+seeAlso.ReplaceAllString(out.String(), ""), "\n##", "\n###") // Below the page's own headings.
 		if cmd.Flags().Lookup("kubeconfig") != nil {
-			text += "\nand [the flags that name a cluster](#the-flags-that-name-a-cluster).\n"
+			text += "\nand [flags of kubectl](#the-flags-that-name-a-cluster).\n"
 		}
 		fmt.Print("\n" + strings.TrimSpace(strings.ReplaceAll(text, home, "~")) + "\n")
 	}

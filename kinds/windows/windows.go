@@ -9,10 +9,13 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/modelbox-operator/modelbox-operator/api"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cron"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
@@ -106,6 +109,12 @@ func (w Windows) Opens(after time.Time) (opens time.Time, ok bool) {
 		}
 	}
 	return opens, ok
+}
+
+// StartsNow reports whether an object has api.AnnotationRolloutNow for its present spec, whose changes
+// wait for no window then.
+func StartsNow(obj metav1.Object) bool {
+	return obj.GetAnnotations()[api.AnnotationRolloutNow] == strconv.FormatInt(obj.GetGeneration(), 10)
 }
 
 // HeldUntil returns when the window opens for which spec.holdChanges makes a change of the pods wait at

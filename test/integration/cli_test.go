@@ -408,12 +408,63 @@ func TestPauseAndResume(t *testing.T) {
 	}
 }
 
+// A rollout that waits for a window is started by those who may override a freeze, and by no others; what
+// waits for something else is told.
+func TestRolloutNow(t *testing.T) {
+	c := newCluster(t)
+	box := newBox()
+	box.Status.ObservedGeneration, box.Status.Template = 1, "hash"
+	box.Status.Conditions = []metav1.Condition{condition(api.ConditionReady, metav1.ConditionTrue, "Ready", "2 of 2 pods are available")}
+	c.create(box)
+	for _, tc := range []struct {
+		change func()
+		want   string
+	}{
+		{func() {}, "Ready is True (Ready): 2 of 2 pods are available"},
+		{func() {
+			box.Status.Conditions[0] = condition(api.ConditionReady, metav1.ConditionFalse, "WaitingForWindow", "it waits")
+		}, "only changed configuration waits, and 'modelbox restart' gives it to the pods now: it waits"},
+		{func() { box.Status.Template, box.Status.ObservedGeneration = "", 0 }, "the controller has not observed generation 1 yet; try again in a moment"},
+	} {
+		c.get(box)
+		if tc.change(); c.client.Status().Update(ctx, box) != nil {
+			t.Fatal("the status cannot be written")
+		}
+		want(t, c.run("rollout", "now", "modelbox/web"), result{err: "error: nothing was written, because no change of the spec of modelbox/web waits for a window: " + tc.want + "\n", code: 1})
+	}
+	box.Status.ObservedGeneration = 1
+	if err := c.client.Status().Update(ctx, box); err != nil {
+		t.Fatal(err)
+	}
+	admin := c.client
+	c.asEditor()
+	got := c.run("rollout", "now", "modelbox/web")
+	if got.code != 1 || !strings.Contains(got.err, "wait for the next window, remove spec.windows, or ask for the verb override on freezes.rights.modelbox-operator.github.io") {
+		t.Errorf("got %+v", got)
+	}
+	c.client = admin
+	started := "modelbox/web annotated with modelbox-operator.github.io/rollout-now=1: the rollout of this spec waits for no window; follow it with 'modelbox status modelbox/web -w'\n"
+	want(t, c.run("rollout", "now", "modelbox/web"), result{out: started})
+	if c.get(box); box.Annotations[api.AnnotationRolloutNow] != "1" || box.Generation != 1 {
+		t.Errorf("got %v", box.ObjectMeta)
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: c.namespace}}
+	if err := c.client.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"sale"}}}`, api.AnnotationFrozen))); err != nil {
+		t.Fatal(err)
+	}
+	want(t, c.run("rollout", "now", "modelbox", "web"), result{out: started, err: "warning: namespace " + c.namespace + " is frozen (sale), so the rollout waits for the end of the freeze\n"})
+	want(t, c.run("rollout", "now", "eru/a"), result{err: "error: eru/a has no rollout that waits for a window: a ModelBox, an App and a Genericdaemon have\n", code: 3})
+	want(t, c.run("rollout", "restart", "modelbox/web"), result{err: "error: unknown argument \"restart\": write rollout now KIND/NAME\n", code: 3})
+}
+
 func TestCompletion(t *testing.T) {
 	c := newCluster(t)
 	for args, want := range map[string]string{
-		"status ":  "modelbox/\napp/\ngenericdaemon/\nuniteddeployment/\neru/\n:6\n",
-		"pause ":   "modelbox/\napp/\ngenericdaemon/\n:6\n",
-		"lint -o ": "text\njson\nyaml\n:4\n",
+		"status ":      "modelbox/\napp/\ngenericdaemon/\nuniteddeployment/\neru/\n:6\n",
+		"pause ":       "modelbox/\napp/\ngenericdaemon/\n:6\n",
+		"rollout ":     "now\n:4\n",
+		"rollout now ": "modelbox/\napp/\ngenericdaemon/\n:6\n",
+		"lint -o ":     "text\njson\nyaml\n:4\n",
 	} {
 		// The flag comes before the word that is completed.
 		words := strings.Split(args, " ")

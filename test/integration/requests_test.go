@@ -90,6 +90,8 @@ var requests = map[string]struct {
 		return err
 	}},
 	"patch of a label":                           {stored, patchOf(`{"metadata":{"labels":{"a":"b"}}}`)},
+	"patch of rollout-now":                       {stored, patchOf(`{"metadata":{"annotations":{"modelbox-operator.github.io/rollout-now":"2"}}}`)},
+	"removal of rollout-now":                     {stored, patchOf(`{"metadata":{"annotations":{"modelbox-operator.github.io/rollout-now":null}}}`)},
 	"patch of finalizers":                        {stored, patchOf(`{"metadata":{"finalizers":["example.com/another"]}}`)},
 	"patch of the spec and of deletionTimestamp": {stored, patchSpec(map[string]any{"deletionTimestamp": "2020-01-01T00:00:00Z", "deletionGracePeriodSeconds": 0})},
 	"update the status": {stored, func(ctx context.Context, k kind, c dynamic.ResourceInterface, obj *unstructured.Unstructured) error {
