@@ -89,7 +89,7 @@ func waitsForWindow(obj *unstructured.Unstructured) error {
 	case ready == nil || out.Status.ObservedGeneration != obj.GetGeneration():
 		return fmt.Errorf("the controller has not observed generation %d yet; try again in a moment", obj.GetGeneration())
 	case ready.Reason != "WaitingForWindow":
-		return fmt.Errorf("Ready is %s (%s): %s", ready.Status, ready.Reason, ready.Message)
+		return fmt.Errorf("condition Ready is %s (%s): %s", ready.Status, ready.Reason, ready.Message)
 	case out.Status.Template != "":
 		return fmt.Errorf("only changed configuration waits, and 'modelbox restart' gives it to the pods now: %s", ready.Message)
 	}

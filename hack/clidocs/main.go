@@ -23,7 +23,8 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
 )
 
-var seeAlso = regexp.MustCompile(`(?s)\n### SEE ALSO\n.*$`)
+// leftOut are the links, the flag that each command has, and the heading of options without any.
+var leftOut = regexp.MustCompile("(?s)\n### SEE ALSO\n.*$|(?-s:  -h, --help +help for .*\n)|\n### Options\n\n```\n  -h, --help   help for \\w+\n```\n")
 
 func main() {
 	if len(os.Args) > 1 && os.Args[1] == "flags" {
@@ -43,9 +44,9 @@ func main() {
 		if err := doc.GenMarkdownCustom(cmd, &out, func(name string) string { return name }); err != nil {
 			log.Fatal(err)
 		}
-		text := strings.ReplaceAll("\n"+seeAlso.ReplaceAllString(out.String(), ""), "\n##", "\n###") // Below the page's own headings.
+		text := strings.ReplaceAll("\n"+leftOut.ReplaceAllString(out.String(), ""), "\n##", "\n###") // Below the page's own headings.
 		if cmd.Flags().Lookup("kubeconfig") != nil {
-			text += "\nand [flags of kubectl](#the-flags-that-name-a-cluster).\n"
+			text += "\nIt has [the flags of kubectl](#the-flags-that-name-a-cluster) as well.\n"
 		}
 		fmt.Print("\n" + strings.TrimSpace(strings.ReplaceAll(text, home, "~")) + "\n")
 	}

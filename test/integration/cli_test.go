@@ -420,7 +420,7 @@ func TestRolloutNow(t *testing.T) {
 		change func()
 		want   string
 	}{
-		{func() {}, "Ready is True (Ready): 2 of 2 pods are available"},
+		{func() {}, "condition Ready is True (Ready): 2 of 2 pods are available"},
 		{func() {
 			box.Status.Conditions[0] = condition(api.ConditionReady, metav1.ConditionFalse, "WaitingForWindow", "it waits")
 		}, "only changed configuration waits, and 'modelbox restart' gives it to the pods now: it waits"},
