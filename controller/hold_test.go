@@ -414,5 +414,16 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 		}
 		Expect(get(ctx, deployment).Generation).To(Equal(int64(2)))
 		Expect(get(ctx, set).Generation).To(Equal(int64(2)))
+
+		By("starting the next one now")
+		now := func(obj client.Object) {
+			obj.SetAnnotations(map[string]string{api.AnnotationRolloutNow: fmt.Sprint(obj.GetGeneration() + 1)})
+		}
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "nginx:3"; now(b) })
+		change(ctx, daemon, func(d *mydomainv1beta1.Genericdaemon) { d.Spec.Image = "nginx:3"; now(d) })
+		reconcileAt(time.Hour)
+		for _, template := range templates() {
+			Expect(template.Spec.Containers[0].Image).To(Equal("nginx:3"))
+		}
 	})
 })

@@ -29,8 +29,7 @@ type listing struct {
 	selection modeluri.Selection
 	files     []File
 	empty     []string
-	// seen is that there is a file, selected or not.
-	seen bool
+	seen      bool // That there is a file, selected or not.
 	// pages and entries are how many came, and names is how many bytes the names of the files have.
 	pages, entries, names int
 }
