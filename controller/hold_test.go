@@ -427,3 +427,20 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 		}
 	})
 })
+
+var _ = Describe("holdChanges of a controller with a cache", func() {
+	It("sees the annotation that starts a rollout now", func(ctx SpecContext) {
+		box := createBox(ctx, func(spec *modelv1.ModelBoxSpec) {
+			spec.HoldChanges, spec.Windows = modelv1.HoldChangesAll, windowAt(time.Now().Add(24*time.Hour))
+		})
+		rollOut(ctx, box.ObjectMeta)
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Image = "nginx:2" })
+		Eventually(readiness(ctx, box)).Should(Equal("False WaitingForWindow"))
+		change(ctx, box, func(b *modelv1.ModelBox) {
+			b.Annotations = map[string]string{api.AnnotationRolloutNow: fmt.Sprint(b.Generation)}
+		})
+		Eventually(func() string {
+			return get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: box.Namespace, Name: box.Name}}).Spec.Template.Spec.Containers[0].Image
+		}).Should(Equal("nginx:2"))
+	})
+})

@@ -172,7 +172,7 @@ func (left *budget) metadata(obj client.Object) metav1.ObjectMeta {
 			UID: types.UID(left.cut(string(owner.UID))), Controller: new(true),
 		}}
 	}
-	meta.Annotations = left.annotations(obj.GetAnnotations(), append(mtsrev1.Annotations(), api.AnnotationRevision)...)
+	meta.Annotations = left.annotations(obj.GetAnnotations(), append(mtsrev1.Annotations(), api.AnnotationRevision, api.AnnotationRolloutNow)...)
 	return meta
 }
 
