@@ -29,7 +29,9 @@ func (k *Kind[T]) SetDefaults(obj, stored *T) {
 	}
 	u := k.newUpdate(obj, stored)
 	if k.Update.SamePods != nil {
-		if next := u.keep(); k.Update.SamePods(next, u.was) {
+		next := u.keep()
+		seen := u.With(next, u.Spec(next))
+		if k.SetStored(seen); k.Update.SamePods(seen, u.was) { // Otherwise the controller would add what admission has not.
 			*obj = *next
 			return
 		}

@@ -236,6 +236,19 @@ func TestNewerDefaultsOfAnUnseenObject(t *testing.T) {
 	}
 }
 
+// The ports of an adopted object are not in its pod template, but its default probes are derived from
+// them: admission stores the probes, and the controller adds none.
+func TestPortsOfAnAdoptedObject(t *testing.T) {
+	t.Parallel()
+	was := stored(t, `{image: a:1, selector: {app: a}}`)
+	next := defaulted(merged(t, was, `{ports: [{port: 80}]}`), was)
+	inMemory := next.DeepCopy()
+	modelbox.DefaultStored(inMemory)
+	if diff := diff(t, next, inMemory); diff != "" || next.Spec.ReadinessProbe == nil {
+		t.Errorf("readiness probe %v (-stored +by the controller):\n%s", next.Spec.ReadinessProbe, diff)
+	}
+}
+
 // stored is an object as it lies in the cluster: with its defaults.
 func stored(t *testing.T, spec string) *modelv1.ModelBox {
 	return defaulted(box(t, spec), nil)
