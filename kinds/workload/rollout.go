@@ -15,9 +15,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 )
 
-// notReturned are the fields of a spec that a return leaves as they are: how many pods there are, and
-// whether and when a rollout happens.
-var notReturned = sets.New("replicas", "schedules", "autoscaling", "paused", "holdChanges", "windows", "skipDates", "onFailedRollout")
+// notReturned are the fields of a spec that a return leaves as they are: how many pods there are, which
+// requests they have, and whether and when a rollout happens.
+var notReturned = sets.New("replicas", "schedules", "autoscaling", "route", "paused", "holdChanges", "windows", "skipDates", "onFailedRollout")
 
 // RolledOut returns the part of a stored spec that a return restores, and its hash.
 func RolledOut(spec any) (data []byte, hash string, err error) {

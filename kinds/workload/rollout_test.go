@@ -47,6 +47,7 @@ func TestReturn(t *testing.T) {
 		}
 		want := before
 		want.Replicas, want.Schedules, want.Autoscaling, want.Paused = failed.Replicas, failed.Schedules, failed.Autoscaling, failed.Paused
+		want.Route = failed.Route
 		want.HoldChanges, want.Windows, want.OnFailedRollout = failed.HoldChanges, failed.Windows, failed.OnFailedRollout
 		returned := *failed.DeepCopy()
 		if err := workload.Return(&returned, data); err != nil {
