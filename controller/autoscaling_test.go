@@ -236,6 +236,14 @@ var _ = Describe("autoscaling", func() {
 			"spec.autoscaling.prometheus.cooldownSeconds: Invalid value"),
 		Entry("with a cooldown beyond a week", `{image: a:1, autoscaling: {minReplicas: 0, maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, cooldownSeconds: 604801}}}`,
 			"spec.autoscaling.prometheus.cooldownSeconds: Invalid value"),
+		Entry("with an idle count beside a minimum of none", `{image: a:1, autoscaling: {minReplicas: 0, maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, idleReplicas: 0}}}`,
+			"spec.autoscaling.prometheus.idleReplicas: Invalid value"),
+		Entry("with an idle count of one", `{image: a:1, autoscaling: {minReplicas: 2, maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, idleReplicas: 1}}}`,
+			"spec.autoscaling.prometheus.idleReplicas: Invalid value"),
+		Entry("with a further query of no text", `{image: a:1, autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, additionalQueries: [{target: 1}]}}}`,
+			"spec.autoscaling.prometheus.additionalQueries[0].query: Invalid value"),
+		Entry("with the file of a further query", `{image: a:1, autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, additionalQueries: [{serverAddress: "file:///a", query: b, target: 1}]}}}`,
+			"spec.autoscaling.prometheus.additionalQueries[0].serverAddress: Invalid value"),
 		Entry("with a window beyond an hour", `{image: a:1, autoscaling: {maxReplicas: 2, behavior: {scaleDown: {stabilizationWindowSeconds: 3601}}}}`,
 			"spec.autoscaling.behavior.scaleDown.stabilizationWindowSeconds: Invalid value"),
 		Entry("with a policy of nothing", `{image: a:1, autoscaling: {maxReplicas: 2, behavior: {scaleUp: {policies: [{type: Pods, value: 0, periodSeconds: 15}]}}}}`,
@@ -316,6 +324,27 @@ var _ = Describe("autoscaling", func() {
 			a.Spec.Autoscaling.Behavior, a.Spec.Autoscaling.Prometheus.CooldownSeconds = nil, nil
 		})
 		Eventually(settings).Should(And(Not(ContainSubstring("1800")), Not(ContainSubstring("behavior")), ContainSubstring(others)))
+
+		By("further queries, and none of a minimum while all are 0")
+		change(ctx, app, func(a *appv1.App) {
+			a.Spec.Autoscaling.MinReplicas, a.Spec.Autoscaling.Prometheus.IdleReplicas = new(int32(2)), new(int32(0))
+			a.Spec.Autoscaling.Prometheus.AdditionalQueries = []modelv1.AdditionalQuery{{Query: "b", Target: resource.MustParse("4")}}
+		})
+		queries := func() (out []string) {
+			spec := get(ctx, scaled).Object["spec"].(map[string]any)
+			out = append(out, fmt.Sprint(spec["idleReplicaCount"], " ", spec["minReplicaCount"]))
+			for _, t := range spec["triggers"].([]any) {
+				m := t.(map[string]any)["metadata"].(map[string]any)
+				out = append(out, fmt.Sprint(m["serverAddress"], " ", m["query"], " ", m["threshold"]))
+			}
+			return out
+		}
+		Eventually(queries).Should(Equal([]string{"0 2", "http://prometheus:9090 sum(a) 16", "http://prometheus:9090 b 4"}))
+		quietAfterRestart(named.Namespace)
+		change(ctx, app, func(a *appv1.App) {
+			a.Spec.Autoscaling.Prometheus.IdleReplicas, a.Spec.Autoscaling.Prometheus.AdditionalQueries = nil, nil
+		})
+		Eventually(queries).Should(Equal([]string{"<nil> 2", "http://prometheus:9090 sum(a) 16"}))
 
 		By("no autoscaling")
 		change(ctx, app, func(a *appv1.App) { a.Spec.Autoscaling = nil })

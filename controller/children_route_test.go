@@ -4,9 +4,12 @@
 package main
 
 import (
+	"fmt"
+
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -102,6 +105,75 @@ var _ = Describe("optional children of an object", func() {
 		Eventually(exists(ctx, child)).Should(BeFalse())
 		Eventually(url).Should(BeEmpty())
 	})
+
+	It("split sends a share of the requests to the Service of another object", func(ctx SpecContext) {
+		installCRD(routesCRD)
+		startOwn(asController)
+		box, child := routed(named), httpRoute(named)
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(exists(ctx, child)).Should(BeTrue())
+		backends := func() (out []string) {
+			spec := get(ctx, child).Object["spec"].(map[string]any)["rules"].([]any)[0].(map[string]any)["backendRefs"]
+			for _, b := range spec.([]any) {
+				of := b.(map[string]any)
+				out = append(out, fmt.Sprint(of["name"], ":", of["port"], " ", of["weight"]))
+			}
+			return out
+		}
+		Expect(backends()).To(Equal([]string{"web:80 1"}))
+		answered(ctx, child, "Accepted", "True", "Accepted", "")
+		rollOut(ctx, named)
+		Eventually(readiness(ctx, box)).Should(Equal("True Ready"))
+		_, mark := writes(named.Namespace, 0)
+
+		By("a name that does not exist yet")
+		split := func(shares ...modelv1.RouteShare) {
+			GinkgoHelper()
+			change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Route.Split = shares })
+		}
+		split(modelv1.RouteShare{Name: "web-next", Weight: 10})
+		Eventually(backends).Should(Equal([]string{"web:80 90", "web-next:80 10"}))
+		answered(ctx, child, "ResolvedRefs", "False", "BackendNotFound", `service "web-next" not found`)
+		Eventually(message(ctx, box)).Should(ContainSubstring(`HTTPRoute "web": ResolvedRefs is False (BackendNotFound): service "web-next" not found`))
+		Expect(readiness(ctx, box)()).To(Equal("True Ready"), "of its own pods")
+
+		By("the next version, which is another object")
+		next := &modelv1.ModelBox{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "web-next"}, Spec: modelv1.ModelBoxSpec{Image: "nginx:2", Ports: []modelv1.Port{{Port: 80}}}}
+		Expect(env.Client.Create(ctx, next)).To(Succeed())
+		Eventually(exists(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "web-next"}})).Should(BeTrue())
+		answered(ctx, child, "Accepted", "True", "Accepted", "")
+		Eventually(message(ctx, box)).ShouldNot(ContainSubstring("HTTPRoute"))
+
+		By("more, and all requests")
+		split(modelv1.RouteShare{Name: "web-next", Weight: 50}, modelv1.RouteShare{Name: "other", Weight: 1})
+		Eventually(backends).Should(Equal([]string{"web:80 49", "web-next:80 50", "other:80 1"}))
+		split(modelv1.RouteShare{Name: "web-next", Weight: 100})
+		Eventually(backends).Should(Equal([]string{"web:80 0", "web-next:80 100"}))
+		split()
+		Eventually(backends).Should(Equal([]string{"web:80 1"}))
+
+		By("the cost")
+		count, _ := writes(named.Namespace, mark)
+		Expect(describe(count)).To(ContainSubstring("5 x patch httproutes"), "one for each change of split, and one for the fields of the create")
+		answered(ctx, child, "Accepted", "True", "Accepted", "")
+		Eventually(message(ctx, box)).ShouldNot(ContainSubstring("HTTPRoute"))
+	})
+
+	DescribeTable("a split is refused", func(ctx SpecContext, split, want string) {
+		for _, apiVersion := range []string{"model.github.com/v1, kind: ModelBox", "app.huolala.cn/v1, kind: App"} {
+			obj := decoded(`{apiVersion: ` + apiVersion + `, metadata: {namespace: ` + named.Namespace + `, name: web},
+spec: {image: "a:1", ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: public}, split: ` + split + `}}}`)
+			Expect(env.Client.Create(ctx, obj)).To(MatchError(ContainSubstring(want)), apiVersion)
+		}
+	},
+		Entry("with the object itself", `[{name: web, weight: 1}]`, "spec.route.split: Invalid value"),
+		Entry("with more than all requests", `[{name: a, weight: 60}, {name: b, weight: 41}]`, "the weights must be at most 100 together"),
+		Entry("with no requests", `[{name: a, weight: 0}]`, "spec.route.split[0].weight: Invalid value"),
+		Entry("without a weight", `[{name: a}]`, "spec.route.split[0].weight: Required value"),
+		Entry("with the Service of another namespace", `[{name: a.other, weight: 1}]`, "spec.route.split[0].name: Invalid value"),
+		Entry("with one Service twice", `[{name: a, weight: 1}, {name: a, weight: 2}]`, "spec.route.split[1]: Duplicate value"),
+		Entry("of five", `[{name: a, weight: 1}, {name: b, weight: 1}, {name: c, weight: 1}, {name: d, weight: 1}, {name: e, weight: 1}]`, "must have at most 4 items"),
+	)
 
 	It("monitoring is a PodMonitor of its pods", func(ctx SpecContext) {
 		installCRD(monitorsCRD)

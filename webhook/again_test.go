@@ -33,6 +33,7 @@ var serverEdits = []string{
 	`autoscaling: {maxReplicas: 5, behavior: {scaleUp: {}, scaleDown: {stabilizationWindowSeconds: 600, selectPolicy: "", policies: null}}}`,
 	`autoscaling: {maxReplicas: 5, behavior: {scaleUp: {}, scaleDown: {selectPolicy: Min, policies: [{type: Pods, value: 1, periodSeconds: 60}]}}}`,
 	`autoscaling: {minReplicas: 0, maxReplicas: 3, metrics: null, prometheus: {serverAddress: "http://p:9090", query: up, target: "1", cooldownSeconds: 60}}`,
+	`autoscaling: {minReplicas: 2, maxReplicas: 3, metrics: null, prometheus: {serverAddress: "http://p:9090", query: up, target: "1", cooldownSeconds: null, idleReplicas: 0, additionalQueries: [{query: a, target: "2"}]}}`,
 	`{autoscaling: null, schedules: [{name: day, schedule: "0 8 * * *", replicas: 2}]}`, `schedules: null`,
 	`ports: [{port: 80}]`, `ports: [{name: a, port: 80}, {name: b, port: 81, targetPort: 8081}]`, `ports: [{port: 80, nodePort: 30080}]`, `ports: null`,
 	`disruption: {minAvailable: 1}`, `disruption: {minAvailable: null, maxUnavailable: 50%}`, `disruption: null`,
@@ -40,7 +41,7 @@ var serverEdits = []string{
 	`{restartOnChange: null, windows: null, skipDates: null}`, `{minReadySeconds: 30, progressDeadlineSeconds: 90}`, `minReadySeconds: null`,
 	`podTemplate: {spec: {volumes: [{name: v, secret: {secretName: tls}}]}}`, `podTemplate: null`, `podMetadata: {labels: {team: a}}`,
 	`envs: [{name: A, valueFrom: {secretKeyRef: {name: db, key: k}}}]`, `service: {sessionAffinity: ClientIP}`, `service: null`,
-	`route: {hosts: [a.example.com], gateway: {name: public}}`, `monitoring: {interval: 30s}`, `{route: null, monitoring: null}`,
+	`route: {hosts: [a.example.com], gateway: {name: public}}`, `route: {hosts: [a.example.com], gateway: {name: public}, split: [{name: next, weight: 10}]}`, `route: {split: null}`, `monitoring: {interval: 30s}`, `{route: null, monitoring: null}`,
 }
 
 // again are the kinds, and merges of their specs.

@@ -41,13 +41,14 @@ readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 5}, livenessProb
 restartOnChange: Referenced, holdChanges: All, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"], disruption: {maxUnavailable: 30%}, onFailedRollout: Return, minReadySeconds: 5, revisionHistoryLimit: 3,
 podMetadata: {labels: {pool: a}, annotations: {note: b}}, serviceMetadata: {labels: {pool: a}}, deploymentMetadata: {annotations: {note: b}},
 service: {externalTrafficPolicy: Local, sessionAffinity: ClientIP},
-route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
+route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true, split: [{name: next, weight: 10}, {name: last, weight: 20}]}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
 		with(badTemplate, with(badWindows, map[string][]any{
 			"podMetadata/labels/pool": {"a b"}, "serviceMetadata/labels/pool": {"a b"}, "podMetadata/labels/app.kubernetes.io~1name": {"other"},
 			"podMetadata/labels/squad": {"twice"}, "deploymentMetadata/annotations/model.github.com~1desired-hash": {"1"}, "minReadySeconds": {-1, 86401},
 			"revisionHistoryLimit": {-1, 1001}, "service/externalTrafficPolicy": {"Other"}, "service/internalTrafficPolicy": {"Other"}, "service/sessionAffinity": {"Other"},
 			"service/trafficDistribution": {"Other"}, "service/loadBalancerClass": {"a b"}, "service/loadBalancerSourceRanges": {[]any{"10.0.0.0/8"}},
 			"route/hosts/0": {"A B", "a.*.b"}, "route/path": {"v1", "/a//b", "/a/.."}, "route/gateway/name": {"A B"}, "route/gateway/namespace": {"a.b"}, "route/gateway/listener": {"A B"},
+			"route/split/0/name": {"A B", "last", ""}, "route/split/0/weight": {0, 101, 81},
 			"monitoring/port": {0, "A B"}, "monitoring/path": {"stats", "/a b"}, "monitoring/interval": {"0s", "25h", "1d"},
 			"disruption/maxUnavailable": {0, "0%"}, "name": {"A B"}, "image": {"A B"}, "replicas": {-1}, "resourceType": {"A B"},
 			"schedules/0/name": {"A B"}, "schedules/0/schedule": {"never"}, "schedules/0/timeZone": {"Mars/Base"}, "schedules/0/replicas": {-1},
@@ -66,10 +67,11 @@ route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: in
 ports: [{name: http, port: 80, targetPort: 8080, protocol: TCP}, {name: side, port: 81, targetPort: sideport, protocol: TCP}],
 restartOnChange: Referenced, holdChanges: All, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"], disruption: {minAvailable: 1}, onFailedRollout: Return, minReadySeconds: 5, podMetadata: {labels: {pool: a}},
 service: {sessionAffinity: ClientIP},
-route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
+route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true, split: [{name: next, weight: 10}, {name: last, weight: 20}]}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
 		with(badTemplate, with(badWindows, map[string][]any{
 			"minReadySeconds": {600}, "podMetadata/labels/pool": {"a b"}, "service/sessionAffinity": {"Other"}, "service/externalTrafficPolicy": {"Local"},
 			"route/hosts/0": {"A B", "a.*.b"}, "route/path": {"v1", "/a//b", "/a/.."}, "route/gateway/name": {"A B"}, "route/gateway/namespace": {"a.b"}, "route/gateway/listener": {"A B"},
+			"route/split/0/name": {"A B", "last", ""}, "route/split/0/weight": {0, 101, 81},
 			"monitoring/port": {0, "A B"}, "monitoring/path": {"stats", "/a b"}, "monitoring/interval": {"0s", "25h", "1d"},
 			"disruption/minAvailable": {0, "101%"}, "image": {"A B"}, "replicas": {-1}, "resources/limits/cpu": {"-1"}, "envs/0/name": {"A=B"},
 			"schedules/0/name": {"A B"}, "schedules/0/schedule": {"never"}, "schedules/0/timeZone": {"Mars/Base"}, "schedules/0/replicas": {-1},
@@ -117,10 +119,19 @@ behavior: {scaleUp: {tolerance: "0.05"}, scaleDown: {stabilizationWindowSeconds:
 	},
 	{
 		schema.GroupVersionKind{Group: "model.github.com", Version: "v1", Kind: "ModelBox"},
-		`{image: "server:1", autoscaling: {minReplicas: 0, maxReplicas: 4, prometheus: {serverAddress: "http://prometheus:9090", query: "sum(a)", target: 16, cooldownSeconds: 60}}}`,
+		`{image: "server:1", autoscaling: {minReplicas: 0, maxReplicas: 4, prometheus: {serverAddress: "http://prometheus:9090", query: "sum(a)", target: 16, cooldownSeconds: 60, additionalQueries: [{serverAddress: "https://b", query: b, target: 2}]}}}`,
 		map[string][]any{
 			"autoscaling/minReplicas": {-1, 5}, "autoscaling/prometheus/cooldownSeconds": {-1, 604801},
 			"autoscaling/prometheus/serverAddress": {"prometheus:9090"}, "autoscaling/prometheus/query": {""}, "autoscaling/prometheus/target": {"0", "-1"},
+			"autoscaling/prometheus/additionalQueries/0/serverAddress": {"b"}, "autoscaling/prometheus/additionalQueries/0/query": {""},
+			"autoscaling/prometheus/additionalQueries/0/target": {"0", "-1"},
+		},
+	},
+	{
+		schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"},
+		`{image: "server:1", autoscaling: {minReplicas: 2, maxReplicas: 4, prometheus: {serverAddress: "http://prometheus:9090", query: "sum(a)", target: 16, idleReplicas: 0, cooldownSeconds: 60}}}`,
+		map[string][]any{
+			"autoscaling/prometheus/idleReplicas": {1, -1}, "autoscaling/prometheus/cooldownSeconds": {-1}, "autoscaling/maxReplicas": {1},
 		},
 	},
 }

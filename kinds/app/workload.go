@@ -7,6 +7,7 @@ import (
 	"cmp"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
@@ -53,7 +54,7 @@ func Pods(app *appv1.App) *workload.Pods {
 func OptionalChildren(app *appv1.App) *children.Object {
 	spec := &app.Spec
 	return &children.Object{
-		Children: &spec.Children, Replicas: *spec.Replicas, Ports: spec.Ports,
+		Children: &spec.Children, Meta: metav1.ObjectMeta{Name: app.Name}, Replicas: *spec.Replicas, Ports: spec.Ports,
 		Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}), Scheduled: len(spec.Schedules) > 0,
 	}
 }

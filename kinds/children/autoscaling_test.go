@@ -37,6 +37,11 @@ func byPrometheus(a *modelv1.Autoscaling) {
 	a.Prometheus = &modelv1.PrometheusQuery{ServerAddress: "http://prometheus:9090", Query: "sum(a)", Target: resource.MustParse("1500m")}
 }
 
+// further sets queries beside the first one.
+func further(queries ...modelv1.AdditionalQuery) func(*modelv1.Autoscaling) {
+	return func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.AdditionalQueries = queries }
+}
+
 func utilization(name corev1.ResourceName, percent int32) autoscalingv2.MetricSpec {
 	return autoscalingv2.MetricSpec{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
 		Name: name, Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent},
@@ -83,6 +88,24 @@ func TestValidateAutoscaling(t *testing.T) {
 			byPrometheus(a)
 			a.MinReplicas, a.Prometheus.CooldownSeconds = new(int32(0)), new(int32(2592000))
 		}, "spec.autoscaling.prometheus.cooldownSeconds"},
+		"idle": {func(a *modelv1.Autoscaling) {
+			byPrometheus(a)
+			a.MinReplicas, a.Prometheus.IdleReplicas, a.Prometheus.CooldownSeconds = new(int32(2)), new(int32(0)), new(int32(60))
+		}, ""},
+		"idle, the least of which is the default": {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.IdleReplicas = new(int32(0)) }, ""},
+		"idle with one":            {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.IdleReplicas = new(int32(1)) }, "spec.autoscaling.prometheus.idleReplicas"},
+		"idle with less than none": {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.IdleReplicas = new(int32(-1)) }, "spec.autoscaling.prometheus.idleReplicas"},
+		"idle of none": {func(a *modelv1.Autoscaling) {
+			byPrometheus(a)
+			a.MinReplicas, a.Prometheus.IdleReplicas = new(int32(0)), new(int32(0))
+		}, "spec.autoscaling.prometheus.idleReplicas"},
+		"further queries":  {further(modelv1.AdditionalQuery{ServerAddress: "https://b", Query: "b", Target: resource.MustParse("2")}, modelv1.AdditionalQuery{Query: "c", Target: resource.MustParse("3")}), ""},
+		"too many queries": {further(make([]modelv1.AdditionalQuery, modelv1.MaxAdditionalQueries+1)...), "spec.autoscaling.prometheus.additionalQueries"},
+		"further queries that are none": {
+			further(modelv1.AdditionalQuery{}, modelv1.AdditionalQuery{ServerAddress: "b", Query: strings.Repeat("a", 8193), Target: resource.MustParse("-1")}),
+			"spec.autoscaling.prometheus.additionalQueries[0].query spec.autoscaling.prometheus.additionalQueries[0].target " +
+				"spec.autoscaling.prometheus.additionalQueries[1].serverAddress spec.autoscaling.prometheus.additionalQueries[1].query spec.autoscaling.prometheus.additionalQueries[1].target",
+		},
 		"a target below one": {func(a *modelv1.Autoscaling) { byPrometheus(a); a.Prometheus.Target = resource.MustParse("1m") }, ""},
 	} {
 		fields := map[string]bool{}
@@ -131,6 +154,14 @@ func TestOneAutoscaler(t *testing.T) {
 		}}},
 	}
 	child := children[0].(*unstructured.Unstructured)
+	metadata := func(address, query, threshold string) any {
+		return map[string]any{"type": "prometheus", "metadata": map[string]any{"serverAddress": address, "query": query, "threshold": threshold, "ignoreNullValues": "false"}}
+	}
+	more := autoscaled(further(modelv1.AdditionalQuery{ServerAddress: "https://b", Query: "b", Target: resource.MustParse("2")}, modelv1.AdditionalQuery{Query: "c", Target: resource.MustParse("3")}))
+	want3 := []any{metadata("http://prometheus:9090", "sum(a)", "1.5"), metadata("https://b", "b", "2"), metadata("http://prometheus:9090", "c", "3")}
+	if diff := cmp.Diff(want3, scaledObjectOf(more).(*unstructured.Unstructured).Object["spec"].(map[string]any)["triggers"]); diff != "" {
+		t.Errorf("further queries (-want +got):\n%s", diff)
+	}
 	if diff := cmp.Diff(scaled, child.Object["spec"]); diff != "" || child.GetName() != "web" || child.GetNamespace() != "team" || child.GetLabels()["a"] != "b" {
 		t.Errorf("%v (-want +got):\n%s", child, diff)
 	}

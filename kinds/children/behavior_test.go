@@ -114,6 +114,7 @@ func TestBehaviorOfKEDA(t *testing.T) {
 		"the last replica": {func(a *modelv1.Autoscaling) {
 			a.MinReplicas, a.Prometheus.CooldownSeconds = new(int32(0)), new(int32(1800))
 		}, map[string]any{"cooldownPeriod": int64(1800)}},
+		"idle": {func(a *modelv1.Autoscaling) { a.Prometheus.IdleReplicas = new(int32(0)) }, map[string]any{"idleReplicaCount": int64(0)}},
 	} {
 		o := autoscaled(func(a *modelv1.Autoscaling) { byPrometheus(a); test.change(a) })
 		got := scaledObjectOf(o).(*unstructured.Unstructured).Object["spec"].(map[string]any)

@@ -23,7 +23,7 @@ import (
 type Object struct {
 	*modelv1.Children
 	// Meta is the metadata of each child: name, namespace, labels and controller reference. Rules
-	// do not need it.
+	// need its name alone.
 	Meta metav1.ObjectMeta
 	// Owner is the kind of the object.
 	Owner schema.GroupVersionKind

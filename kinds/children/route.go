@@ -15,11 +15,13 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
+	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
 var httpRouteKind = schema.GroupVersionKind{Group: "gateway.networking.k8s.io", Version: "v1", Kind: "HTTPRoute"}
@@ -51,9 +53,27 @@ func httpRoute(o *Object) kinds.Object {
 		"hostnames":  hosts,
 		"rules": []any{map[string]any{
 			"matches":     []any{map[string]any{"path": map[string]any{"type": "PathPrefix", "value": cmp.Or(o.Route.Path, "/")}}},
-			"backendRefs": []any{map[string]any{"group": "", "kind": "Service", "name": o.Meta.Name, "port": int64(o.Ports[0].Port), "weight": int64(1)}},
+			"backendRefs": backends(o),
 		}},
 	})
+}
+
+// backends returns the Service of the object with what remains of 100 percent, or with the default of
+// the CRD if nothing is split, and then those of split.
+func backends(o *Object) []any {
+	backend := func(name string, weight int32) any {
+		return map[string]any{"group": "", "kind": "Service", "name": name, "port": int64(o.Ports[0].Port), "weight": int64(weight)}
+	}
+	if len(o.Route.Split) == 0 {
+		return []any{backend(o.Meta.Name, 1)}
+	}
+	remains, out := int32(100), []any{nil}
+	for _, s := range o.Route.Split {
+		remains -= s.Weight
+		out = append(out, backend(s.Name, s.Weight))
+	}
+	out[0] = backend(o.Meta.Name, remains)
+	return out
 }
 
 var (
@@ -85,10 +105,38 @@ func validateRoute(path *field.Path, o *Object) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("path"), r.Path, "must not contain an empty segment, a segment . or .., or %2F"))
 	}
 	errs = append(errs, validatePath(path.Child("path"), r.Path)...)
+	errs = append(errs, validateSplit(path.Child("split"), o.Meta.Name, r.Split)...)
 	at := path.Child("gateway")
 	errs = append(errs, names(at.Child("name"), r.Gateway.Name, true, validation.IsDNS1123Subdomain)...)
 	errs = append(errs, names(at.Child("namespace"), r.Gateway.Namespace, false, validation.IsDNS1123Label)...)
 	return append(errs, names(at.Child("listener"), r.Gateway.Listener, false, validation.IsDNS1123Subdomain)...)
+}
+
+// validateSplit validates what is split from the requests to the Service of an object with a name.
+func validateSplit(path *field.Path, own string, split []modelv1.RouteShare) (errs field.ErrorList) {
+	if len(split) > modelv1.MaxSplit {
+		return field.ErrorList{field.TooMany(path, len(split), modelv1.MaxSplit)}
+	}
+	sum, seen := int32(0), sets.New[string]()
+	for i, s := range split {
+		at := path.Index(i)
+		weight := rules.Between(at.Child("weight"), &s.Weight, 1, 100)
+		errs = append(errs, append(weight, rules.Label(at.Child("name"), s.Name)...)...)
+		if len(weight) == 0 { // Otherwise one wrong number would have two errors.
+			sum += s.Weight
+		}
+		switch {
+		case s.Name == own:
+			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "is the name of the object itself, which has what remains of 100 percent; remove it"))
+		case seen.Has(s.Name):
+			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
+		}
+		seen.Insert(s.Name)
+	}
+	if sum > 100 {
+		errs = append(errs, field.Invalid(path, sum, "the weights must be at most 100 together"))
+	}
+	return errs
 }
 
 func names(path *field.Path, name string, required bool, check func(string) []string) (errs field.ErrorList) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -53,15 +54,61 @@ func TestRulesOfRoutes(t *testing.T) {
 			r.Gateway = modelv1.GatewayReference{Name: "A", Namespace: "a.b", Listener: "-"}
 		}, "spec.route.gateway.listener spec.route.gateway.name spec.route.gateway.namespace"},
 		"two segments of a path": {tcp, func(r *modelv1.Route) { r.Path = "/a//b" }, "spec.route.path"},
+		"a split":                {tcp, splits("a", 99, "b", 1), ""},
+		"five of a split":        {tcp, splits("a", 1, "b", 1, "c", 1, "d", 1, "e", 1), "spec.route.split"},
+		"more than all requests": {tcp, splits("a", 50, "b", 51), "spec.route.split"},
+		"weights that are none":  {tcp, splits("a", 0, "b", -1, "c", 101, "d", 100), "spec.route.split[0].weight spec.route.split[1].weight spec.route.split[2].weight"},
+		"the object itself":      {tcp, splits("a", 1, "web", 1), "spec.route.split[1].name"},
+		"one Service twice":      {tcp, splits("a", 1, "a", 1), "spec.route.split[1].name"},
+		"names of no Service":    {tcp, splits("", 1, "a.b", 1, "A", 1), "spec.route.split[0].name spec.route.split[1].name spec.route.split[2].name"},
 	} {
 		r := &modelv1.Route{Hosts: []modelv1.Host{"a.example.com"}, Gateway: modelv1.GatewayReference{Name: "public"}}
 		test.change(r)
-		o := &Object{Children: &modelv1.Children{Route: r}, Ports: test.ports}
+		o := &Object{Children: &modelv1.Children{Route: r}, Meta: metav1.ObjectMeta{Name: "web"}, Ports: test.ports}
 		if errs := validateRoute(field.NewPath("spec", "route"), o); fieldsOf(errs) != test.want {
 			t.Errorf("%s: %v, want errors of %q", name, errs, test.want)
 		}
 		if made := httpRoute(o) != nil; made != (len(test.ports) > 0) {
 			t.Errorf("%s: there is a desired HTTPRoute: %t", name, made)
+		}
+	}
+}
+
+// splits sets split to pairs of a name and a weight.
+func splits(pairs ...any) func(*modelv1.Route) {
+	return func(r *modelv1.Route) {
+		for pair := range slices.Chunk(pairs, 2) {
+			r.Split = append(r.Split, modelv1.RouteShare{Name: pair[0].(string), Weight: int32(pair[1].(int))})
+		}
+	}
+}
+
+// TestSplit: all weights are 100 together, and each backend has the port of the object's own one.
+func TestSplit(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		split func(*modelv1.Route)
+		want  map[string]int64
+	}{
+		"none":         {splits(), map[string]int64{"web": 1}},
+		"one":          {splits("next", 10), map[string]int64{"web": 90, "next": 10}},
+		"four":         {splits("a", 10, "b", 20, "c", 30, "d", 39), map[string]int64{"web": 1, "a": 10, "b": 20, "c": 30, "d": 39}},
+		"all requests": {splits("next", 100), map[string]int64{"web": 0, "next": 100}},
+	} {
+		r := &modelv1.Route{Hosts: []modelv1.Host{"a.example.com"}}
+		test.split(r)
+		child := httpRoute(&Object{Children: &modelv1.Children{Route: r}, Meta: metav1.ObjectMeta{Name: "web"}, Ports: []modelv1.Port{{Port: 8080}, {Port: 81}}})
+		rules, _, _ := unstructured.NestedSlice(child.(*unstructured.Unstructured).Object, "spec", "rules")
+		got := map[string]int64{}
+		for i, backend := range rules[0].(map[string]any)["backendRefs"].([]any) {
+			b := backend.(map[string]any)
+			got[b["name"].(string)] = b["weight"].(int64)
+			if i == 0 && b["name"] != "web" || b["port"] != int64(8080) || b["kind"] != "Service" || b["group"] != "" || len(b) != 5 {
+				t.Errorf("%s: backend %d is %v", name, i, b)
+			}
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }

@@ -5,6 +5,7 @@ package modelbox
 
 import (
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
@@ -63,7 +64,7 @@ func Pods(box *modelv1.ModelBox, fetcher models.Fetcher) *workload.Pods {
 func OptionalChildren(box *modelv1.ModelBox) *children.Object {
 	spec := &box.Spec
 	return &children.Object{
-		Children: &spec.Children, Replicas: *spec.Replicas, Ports: spec.Ports,
+		Children: &spec.Children, Meta: metav1.ObjectMeta{Name: box.Name}, Replicas: *spec.Replicas, Ports: spec.Ports,
 		Resources: ptr.Deref(spec.Resources, corev1.ResourceRequirements{}), Scheduled: len(spec.Schedules) > 0,
 	}
 }

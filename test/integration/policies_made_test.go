@@ -31,6 +31,11 @@ func TestChildrenAroundThePodsAreAllowed(t *testing.T) {
 	}
 	port, percent, number := new(intstr.FromInt32(8080)), new(intstr.FromString("50%")), new(intstr.FromInt32(2))
 	query := &modelv1.PrometheusQuery{ServerAddress: "http://p:9090", Query: "up", Target: resource.MustParse("1"), CooldownSeconds: new(int32(60))}
+	several := &modelv1.PrometheusQuery{
+		ServerAddress: "http://p:9090", Query: "up", Target: resource.MustParse("1"), IdleReplicas: new(int32(0)),
+		AdditionalQueries: []modelv1.AdditionalQuery{{Query: "down", Target: resource.MustParse("2")}},
+	}
+	shares := []modelv1.RouteShare{{Name: "a", Weight: 20}, {Name: "b", Weight: 20}, {Name: "c", Weight: 20}, {Name: "d", Weight: 40}}
 	behavior := &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleDown: &autoscalingv2.HPAScalingRules{StabilizationWindowSeconds: new(int32(60))}}
 	gateway := modelv1.GatewayReference{Name: "public", Namespace: "infra", Listener: "https"}
 	owner := metav1.OwnerReference{
@@ -45,7 +50,9 @@ func TestChildrenAroundThePodsAreAllowed(t *testing.T) {
 			{Disruption: &modelv1.Disruption{MinAvailable: new(intstr.FromString("100%"))}},
 			{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 3, Behavior: behavior}},
 			{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 3, MinReplicas: new(int32(0)), Prometheus: query, Behavior: behavior}},
+			{Autoscaling: &modelv1.Autoscaling{MaxReplicas: 3, Prometheus: several}},
 			{Route: &modelv1.Route{Hosts: []modelv1.Host{"a.example.com"}, Path: "/v1", Gateway: gateway}},
+			{Route: &modelv1.Route{Hosts: []modelv1.Host{"a.example.com"}, Gateway: gateway, Split: shares}},
 			{Monitoring: &modelv1.Monitoring{Interval: "30s"}},
 			{Monitoring: &modelv1.Monitoring{Port: port}},
 		} {
@@ -65,7 +72,7 @@ func TestChildrenAroundThePodsAreAllowed(t *testing.T) {
 			}
 		}
 	}
-	if made != 16 {
+	if made != 20 {
 		t.Errorf("%d children were made", made)
 	}
 }

@@ -43,6 +43,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsextensionv1.UnitedDeploymentStatusApplyConfiguration{}
 
 		// Group=model.github.com, Version=v1
+	case modelv1.SchemeGroupVersion.WithKind("AdditionalQuery"):
+		return &applyconfigurationsmodelv1.AdditionalQueryApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Autoscaling"):
 		return &applyconfigurationsmodelv1.AutoscalingApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Children"):
@@ -87,6 +89,8 @@ func ForKind(kind schema.GroupVersionKind) interface{} {
 		return &applyconfigurationsmodelv1.RolloutStatusApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Route"):
 		return &applyconfigurationsmodelv1.RouteApplyConfiguration{}
+	case modelv1.SchemeGroupVersion.WithKind("RouteShare"):
+		return &applyconfigurationsmodelv1.RouteShareApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("Schedule"):
 		return &applyconfigurationsmodelv1.ScheduleApplyConfiguration{}
 	case modelv1.SchemeGroupVersion.WithKind("ScheduledReplicas"):

@@ -9,7 +9,7 @@ import (
 )
 
 // The bounds of spec.autoscaling: items of metrics, and of the policies of each direction of behavior;
-// characters of the fields of prometheus, and its cooldownSeconds. Kubernetes has those of behavior in
+// characters and items of the fields of prometheus, and its cooldownSeconds. Kubernetes has those of behavior in
 // seconds.
 const (
 	MaxMetrics                    = 16
@@ -19,6 +19,7 @@ const (
 	MaxServerAddress              = 2048
 	MaxQuery                      = 8192
 	MaxCooldownSeconds            = 604800
+	MaxAdditionalQueries          = 8
 )
 
 // Autoscaling is what an autoscaler scales an object by: by metrics, or by a query of Prometheus.
@@ -26,10 +27,11 @@ const (
 // +kubebuilder:validation:XValidation:rule="(has(self.minReplicas) ? self.minReplicas : 1) <= self.maxReplicas",message="must be less than or equal to maxReplicas",fieldPath=".minReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.minReplicas) || self.minReplicas > 0 || has(self.prometheus)",message="only KEDA scales to zero replicas; set prometheus as well, or at least 1",fieldPath=".minReplicas"
 // +kubebuilder:validation:XValidation:rule="!has(self.prometheus) || !has(self.metrics) || self.metrics.size() == 0",message="may not be set together with prometheus; remove one of them",fieldPath=".metrics"
-// +kubebuilder:validation:XValidation:rule="!has(self.prometheus) || !has(self.prometheus.cooldownSeconds) || (has(self.minReplicas) && self.minReplicas == 0)",message="only with minReplicas 0 does KEDA remove the last replica; set that as well, or remove cooldownSeconds",fieldPath=".prometheus.cooldownSeconds"
+// +kubebuilder:validation:XValidation:rule="!has(self.prometheus) || !has(self.prometheus.cooldownSeconds) || has(self.prometheus.idleReplicas) || (has(self.minReplicas) && self.minReplicas == 0)",message="only with minReplicas 0 or idleReplicas does KEDA remove the last replica; set one of them as well, or remove cooldownSeconds",fieldPath=".prometheus.cooldownSeconds"
+// +kubebuilder:validation:XValidation:rule="!has(self.prometheus) || !has(self.prometheus.idleReplicas) || !has(self.minReplicas) || self.minReplicas > 0",message="must be less than minReplicas, which is 0; remove idleReplicas, or set minReplicas to 1 or more",fieldPath=".prometheus.idleReplicas"
 type Autoscaling struct {
 	// minReplicas is the lower bound of replicas, 1 to 1073741823, or 0 with prometheus: then KEDA removes the last
-	// replica when the result of the query is 0. 1 if it is not set.
+	// replica when the results of all queries are 0. 1 if it is not set.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
@@ -92,10 +94,47 @@ type PrometheusQuery struct {
 	Target resource.Quantity `json:"target"`
 
 	// cooldownSeconds is after how many seconds without load KEDA removes the last replica: 0 to 604800, a week. KEDA's
-	// default is 300. Only with minReplicas 0.
+	// default is 300. Only with minReplicas 0 or idleReplicas.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=604800
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
+
+	// idleReplicas is the number of replicas while the results of all queries are 0. With any other result there are
+	// minReplicas at least, which must be 1 or more. It can only be 0. Without it, minReplicas stay.
+	//
+	// +optional
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=0
+	IdleReplicas *int32 `json:"idleReplicas,omitempty"`
+
+	// additionalQueries are further queries. The one that asks for most replicas decides. At most 8 items.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	AdditionalQueries []AdditionalQuery `json:"additionalQueries,omitempty"`
+}
+
+// AdditionalQuery is a further query of Prometheus, and how much of its result one replica answers for.
+type AdditionalQuery struct {
+	// serverAddress is the URL of Prometheus, as that of the first query, which is its default. At most 2048 characters.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=2048
+	// +kubebuilder:validation:Pattern=`^(https?://[^/\s]+\S*)?$`
+	ServerAddress string `json:"serverAddress,omitempty"`
+
+	// query is a query in PromQL whose result is one number. 1 to 8192 characters.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=8192
+	Query string `json:"query"`
+
+	// target is the part of the result that one replica answers for, as that of the first query. Must be greater than 0.
+	//
+	// +required
+	Target resource.Quantity `json:"target"`
 }

@@ -3,10 +3,11 @@
 
 package v1
 
-// Bounds of spec.route and spec.monitoring: those of the Gateway API.
+// Bounds of spec.route and spec.monitoring. Those of hosts and path are those of the Gateway API.
 const (
 	MaxHosts = 16
 	MaxPath  = 1024
+	MaxSplit = 4
 )
 
 // Route is how requests from outside of the cluster reach the first port of an object.
@@ -39,6 +40,36 @@ type Route struct {
 	//
 	// +optional
 	TLS bool `json:"tls,omitempty"`
+
+	// split sends shares of the requests to other Services of the namespace, such as that of a ModelBox with the next
+	// version of a model. The Service of the object has what remains of 100 percent; if nothing remains, it has none. At
+	// most 4 items, whose names differ from each other and from that of the object. None if it is not set.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:XValidation:rule="self.map(s, s.weight).sum() <= 100",message="the weights must be at most 100 together"
+	Split []RouteShare `json:"split,omitempty"`
+}
+
+// RouteShare is a share of the requests of a route.
+type RouteShare struct {
+	// name is the name of the Service, which has to serve the number of the first port of the object. It need not exist
+	// yet, but then its share of the requests fails, and the message of Ready says so. 1 to 63 characters.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Name string `json:"name"`
+
+	// weight is the share in percent, 1 to 100.
+	//
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	Weight int32 `json:"weight"`
 }
 
 // Host is a host name of requests, of which the first label may be *.

@@ -15,7 +15,7 @@ import (
 // Autoscaling is what an autoscaler scales an object by: by metrics, or by a query of Prometheus.
 type AutoscalingApplyConfiguration struct {
 	// minReplicas is the lower bound of replicas, 1 to 1073741823, or 0 with prometheus: then KEDA removes the last
-	// replica when the result of the query is 0. 1 if it is not set.
+	// replica when the results of all queries are 0. 1 if it is not set.
 	MinReplicas *int32 `json:"minReplicas,omitempty"`
 	// maxReplicas is the upper bound of replicas, 1 to 1073741823.
 	MaxReplicas *int32 `json:"maxReplicas,omitempty"`

@@ -34,7 +34,7 @@ type ChildrenApplyConfiguration struct {
 	// onFailedRollout defines what becomes of a rollout that fails, because it exceeds
 	// progressDeadlineSeconds, or because no pod of it can start for a reason of the spec itself: Hold leaves it
 	// as it is, Return makes the children once what they were made of in the last complete rollout, with
-	// the present replicas, schedules and autoscaling. The spec stays as it is; its next change is rolled out
+	// the present replicas, schedules, autoscaling and route. The spec stays as it is; its next change is rolled out
 	// again. Defaults to Hold.
 	OnFailedRollout *modelv1.OnFailedRollout `json:"onFailedRollout,omitempty"`
 	// service are further fields of the Service. It has no effect without ports.

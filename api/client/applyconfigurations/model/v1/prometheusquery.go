@@ -24,8 +24,13 @@ type PrometheusQueryApplyConfiguration struct {
 	// it, rounded up. Must be greater than 0.
 	Target *resource.Quantity `json:"target,omitempty"`
 	// cooldownSeconds is after how many seconds without load KEDA removes the last replica: 0 to 604800, a week. KEDA's
-	// default is 300. Only with minReplicas 0.
+	// default is 300. Only with minReplicas 0 or idleReplicas.
 	CooldownSeconds *int32 `json:"cooldownSeconds,omitempty"`
+	// idleReplicas is the number of replicas while the results of all queries are 0. With any other result there are
+	// minReplicas at least, which must be 1 or more. It can only be 0. Without it, minReplicas stay.
+	IdleReplicas *int32 `json:"idleReplicas,omitempty"`
+	// additionalQueries are further queries. The one that asks for most replicas decides. At most 8 items.
+	AdditionalQueries []AdditionalQueryApplyConfiguration `json:"additionalQueries,omitempty"`
 }
 
 // PrometheusQueryApplyConfiguration constructs a declarative configuration of the PrometheusQuery type for use with
@@ -63,5 +68,26 @@ func (b *PrometheusQueryApplyConfiguration) WithTarget(value resource.Quantity) 
 // If called multiple times, the CooldownSeconds field is set to the value of the last call.
 func (b *PrometheusQueryApplyConfiguration) WithCooldownSeconds(value int32) *PrometheusQueryApplyConfiguration {
 	b.CooldownSeconds = &value
+	return b
+}
+
+// WithIdleReplicas sets the IdleReplicas field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the IdleReplicas field is set to the value of the last call.
+func (b *PrometheusQueryApplyConfiguration) WithIdleReplicas(value int32) *PrometheusQueryApplyConfiguration {
+	b.IdleReplicas = &value
+	return b
+}
+
+// WithAdditionalQueries adds the given value to the AdditionalQueries field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the AdditionalQueries field.
+func (b *PrometheusQueryApplyConfiguration) WithAdditionalQueries(values ...*AdditionalQueryApplyConfiguration) *PrometheusQueryApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithAdditionalQueries")
+		}
+		b.AdditionalQueries = append(b.AdditionalQueries, *values[i])
+	}
 	return b
 }

@@ -25,6 +25,10 @@ type RouteApplyConfiguration struct {
 	// tls is whether the Gateway terminates TLS for these hosts: status.url then begins with https:// instead of http://.
 	// The certificate, and a redirect of http://, are those of the Gateway. Defaults to false.
 	TLS *bool `json:"tls,omitempty"`
+	// split sends shares of the requests to other Services of the namespace, such as that of a ModelBox with the next
+	// version of a model. The Service of the object has what remains of 100 percent; if nothing remains, it has none. At
+	// most 4 items, whose names differ from each other and from that of the object. None if it is not set.
+	Split []RouteShareApplyConfiguration `json:"split,omitempty"`
 }
 
 // RouteApplyConfiguration constructs a declarative configuration of the Route type for use with
@@ -64,5 +68,18 @@ func (b *RouteApplyConfiguration) WithGateway(value *GatewayReferenceApplyConfig
 // If called multiple times, the TLS field is set to the value of the last call.
 func (b *RouteApplyConfiguration) WithTLS(value bool) *RouteApplyConfiguration {
 	b.TLS = &value
+	return b
+}
+
+// WithSplit adds the given value to the Split field in the declarative configuration
+// and returns the receiver, so that objects can be build by chaining "With" function invocations.
+// If called multiple times, values provided by each call will be appended to the Split field.
+func (b *RouteApplyConfiguration) WithSplit(values ...*RouteShareApplyConfiguration) *RouteApplyConfiguration {
+	for i := range values {
+		if values[i] == nil {
+			panic("nil value passed to WithSplit")
+		}
+		b.Split = append(b.Split, *values[i])
+	}
 	return b
 }
