@@ -359,7 +359,7 @@ func childrenOf(ctx context.Context, owner client.Object) tree {
 			continue
 		}
 		Expect(err).NotTo(HaveOccurred())
-		found[kind] = withoutKeys(content(child), chosenByServer...)
+		found[kind] = withoutKeys(content(child), append(chosenByServer, "matchNames")...) // That is the namespace of the owner.
 	}
 	return found
 }
