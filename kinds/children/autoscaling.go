@@ -272,13 +272,15 @@ func validateIdle(path *field.Path, a *modelv1.Autoscaling) field.ErrorList {
 	return errs
 }
 
-// reportScaledObject reports why KEDA does not scale.
+// reportScaledObject reports why KEDA does not scale, or not by all queries: then Ready is Unknown, as it
+// is without a reason in a new ScaledObject.
 func reportScaledObject(live kinds.Object) string {
 	conditions, _, _ := unstructured.NestedSlice(live.(*unstructured.Unstructured).Object, "status", "conditions")
 	for _, item := range conditions {
 		c, _ := item.(map[string]any)
-		if c["type"] == "Ready" && c["status"] == string(metav1.ConditionFalse) {
-			return fmt.Sprintf("ScaledObject %q: Ready is False (%.100v): %.300v", live.GetName(), c["reason"], c["message"])
+		reason, _ := c["reason"].(string)
+		if c["type"] == "Ready" && (c["status"] == string(metav1.ConditionFalse) || c["status"] == string(metav1.ConditionUnknown) && reason != "") {
+			return fmt.Sprintf("ScaledObject %q: Ready is %v (%.100s): %.300v", live.GetName(), c["status"], reason, c["message"])
 		}
 	}
 	return ""

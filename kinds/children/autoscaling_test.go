@@ -262,6 +262,15 @@ func TestReports(t *testing.T) {
 	if got, want := reportScaledObject(scaled), `ScaledObject "web": Ready is False (TriggerError): no such host`; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	ready := map[string]any{"type": "Ready", "status": "Unknown"}
+	scaled.Object["status"] = map[string]any{"conditions": []any{ready}}
+	if got := reportScaledObject(scaled); got != "" {
+		t.Errorf("a new ScaledObject: %q", got)
+	}
+	ready["reason"], ready["message"] = "PartialTriggerError", "one of two"
+	if got, want := reportScaledObject(scaled), `ScaledObject "web": Ready is Unknown (PartialTriggerError): one of two`; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }
 
 // TestPercentages: a percentage needs a request, for which a limit is enough.
