@@ -9,7 +9,10 @@ import (
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -180,6 +183,45 @@ spec: {serviceAccountName: web, containers: [{name: server, image: "nginx:1.29",
 			Expect(get(ctx, s.DeepCopy()).Spec.ClusterIP).To(Equal(corev1.ClusterIPNone))
 		})
 	}
+
+	It("has its autoscaler and its budget after that as well", func(ctx SpecContext) {
+		named, d, s := withDeployment(ctx)
+		_, err := env.Kubectl(`
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web, labels: {team: a}}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 2, maxReplicas: 4}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata: {name: web}
+spec: {selector: {matchLabels: {app: web}}, minAvailable: 1}
+`, "apply", "--server-side", "-n", named.Namespace, "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		scaler, budget := get(ctx, &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: named}), get(ctx, &policyv1.PodDisruptionBudget{ObjectMeta: named})
+		Expect(adopted(ctx, appKind, named).Conflicts).To(BeEmpty())
+		app := &appv1.App{ObjectMeta: named}
+		Eventually(func() []modelv1.ChildStatus { return get(ctx, app).Status.Children }).Should(HaveLen(4))
+		Eventually(rolledOutAndReady(ctx, app, named)).Should(Equal("True Ready"))
+		Expect(message(ctx, app)()).NotTo(ContainSubstring("scales it as well"))
+		unchanged(ctx, d, s)
+		want := scaler.DeepCopy().Spec
+		want.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "app.huolala.cn/v1", Kind: "App", Name: "web"}
+		Expect(asJSON(get(ctx, scaler).Spec)).To(Equal(asJSON(want)))
+		Expect(scaler.Labels).To(HaveKeyWithValue("team", "a"))
+		Expect(get(ctx, budget).Spec.MaxUnavailable.IntVal).To(BeEquivalentTo(1))
+
+		By("losing what leaves the object")
+		const more = `{"spec":{"disruption":{"minAvailable":null,"maxUnavailable":2},"autoscaling":{"metrics":[{"type":"Resource","resource":{"name":"memory","target":{"type":"Utilization","averageUtilization":50}}}]}}}`
+		Expect(env.Client.Patch(ctx, app, client.RawPatch(types.MergePatchType, []byte(more)))).To(Succeed())
+		Eventually(func() int32 { return get(ctx, budget).Spec.MaxUnavailable.IntVal }).Should(BeEquivalentTo(2))
+		Eventually(func() string { return string(get(ctx, scaler).Spec.Metrics[0].Resource.Name) }).Should(Equal("memory"))
+		Expect(env.Client.Patch(ctx, app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"disruption":null,"autoscaling":null}}`)))).To(Succeed())
+		Eventually(func() bool {
+			return apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler)) && apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget))
+		}).Should(BeTrue())
+		unchanged(ctx, d, s)
+	})
 
 	It("is not written if its selector is not that of the object", func(ctx SpecContext) {
 		named, d, s := withDeployment(ctx)

@@ -18,8 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	"github.com/modelbox-operator/modelbox-operator/cli/create"
 	"github.com/modelbox-operator/modelbox-operator/cli/kinds"
 	"github.com/modelbox-operator/modelbox-operator/cli/plan"
@@ -47,10 +49,20 @@ type Adoption struct {
 
 	children []child
 	restored bool
+	// blocks are those of an object to create, of what is around the pods. hidden is what may not be listed.
+	blocks []*modelv1.Children
+	around []client.Object
+	hidden []string
+	// rescale is that the Deployment was scaled to replicas after the object had been created.
+	rescale  bool
+	replicas int64
 }
 
-// child is a live Deployment or Service, and as the operator would leave it.
-type child struct{ live, after client.Object }
+// child is a live child, and as the operator would leave it. Its spec is replaced unless spec is nil.
+type child struct {
+	live, after client.Object
+	spec        any
+}
 
 // Prepare reads a Deployment, and the Service of its name if it is wanted, and finds out what an
 // object of a kind that adopts them would change. It writes nothing: what it sends are dry runs. An
@@ -73,21 +85,37 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 	} else if err != nil {
 		return err
 	}
+	if err := a.findBlocks(ctx, kind, d); err != nil {
+		return err
+	}
 	desired, err := a.decide(kind, found, d, s)
 	if err != nil || a.Done {
 		return err
+	}
+	if err := a.previews(ctx, desired, live); err != nil {
+		return err
+	}
+	a.Warnings = append(a.Warnings, plan.ClaimRisks(ctx, a.Client, d)...)
+	return a.conflicts(ctx, kind, key)
+}
+
+// previews adds the live children, those of around first: from then on, the autoscaler does not change the Deployment.
+func (a *Adoption) previews(ctx context.Context, desired, live []client.Object) error {
+	for i, optional := range desired[len(live):] {
+		if err := a.replaced(ctx, optional, a.around[i]); err != nil {
+			return err
+		}
 	}
 	for i := range live {
 		if err := a.preview(ctx, desired[i], live[i]); err != nil {
 			return err
 		}
 	}
-	a.Warnings = append(a.Warnings, plan.ClaimRisks(ctx, a.Client, d)...)
-	return a.conflicts(ctx, kind, key)
+	return nil
 }
 
 // decide sets Object, Exists and Done, and returns the children that the operator builds for the
-// object, unless it is Done. found is the stored object of the name, nil if there is none. It asks
+// object, unless it is Done: first those of d and s, then those of around. found is the stored object of the name, nil if there is none. It asks
 // the cluster nothing.
 func (a *Adoption) decide(kind *kinds.Kind, found *unstructured.Unstructured, d *appsv1.Deployment, s *corev1.Service) (desired []client.Object, err error) {
 	live := []client.Object{d}
@@ -98,15 +126,16 @@ func (a *Adoption) decide(kind *kinds.Kind, found *unstructured.Unstructured, d 
 	if err != nil {
 		return nil, err
 	}
-	if a.Done = a.Exists && !kinds.IsPaused(a.Object) && !slices.ContainsFunc(live, func(l client.Object) bool { return !metav1.IsControlledBy(l, a.Object) }); a.Done {
-		return nil, nil
-	}
 	stored.SetUID(cmp.Or(a.Object.GetUID(), render.NoUID))
 	if desired, err = render.Children(kind, stored, render.Fetcher); err != nil {
 		return nil, err
 	}
+	around := a.match(desired, ptr.Deref(d.Spec.Replicas, 1))
+	if a.Done = a.Exists && !kinds.IsPaused(a.Object) && !slices.ContainsFunc(slices.Concat(live, a.around), func(l client.Object) bool { return !metav1.IsControlledBy(l, a.Object) }); a.Done {
+		return nil, nil
+	}
 	desired = slices.DeleteFunc(desired, isOptional)
-	return desired, a.same(desired, live)
+	return append(desired, around...), a.same(desired, live)
 }
 
 // isOptional reports whether a child is neither the Deployment nor the Service: one of a block of
@@ -150,10 +179,11 @@ func (a *Adoption) object(kind *kinds.Kind, found *unstructured.Unstructured, d 
 		if found.GetDeletionTimestamp() != nil {
 			return nil, fmt.Errorf("%s %q is being deleted", kind.Singular(), d.Name)
 		}
-		return found.DeepCopy(), errors.Join(adoptable(d), adoptableService(d, s, kind == kinds.ModelBox()))
+		stored := found.DeepCopy()
+		return stored, errors.Join(a.keepReplicas(stored, d), adoptable(d), adoptableService(d, s, kind == kinds.ModelBox()))
 	}
 	object, err := Object(kind, d, s)
-	if err != nil {
+	if err = errors.Join(err, a.addBlocks(object)); err != nil {
 		return nil, err
 	}
 	a.Object = object
@@ -212,23 +242,25 @@ func (a *Adoption) applied(ctx context.Context, desired, live client.Object) (cl
 	}
 	diff, err := render.Diff(render.NameOf(live), live, after)
 	a.Diff += diff
-	a.children = append(a.children, child{live, after})
+	a.children = append(a.children, child{live: live, after: after})
 	return after, err
 }
 
 // conflicts adds what else manages the live objects.
 func (a *Adoption) conflicts(ctx context.Context, kind *kinds.Kind, key client.ObjectKey) error {
-	acting, hidden, err := plan.Actors(ctx, a.Client, key, kind.GVK.Kind)
+	acting, hidden, err := plan.Actors(ctx, a.Client, key, kind.GVK.Kind, a.around...)
 	a.Conflicts = append(a.Conflicts, acting...)
-	for _, what := range hidden {
-		a.Notes = append(a.Notes, "not considered: "+what)
+	for _, what := range append(hidden, a.hidden...) {
+		if note := "not considered: " + what; !slices.Contains(a.Notes, note) {
+			a.Notes = append(a.Notes, note)
+		}
 	}
 	for _, c := range a.children {
 		for _, manager := range managers(c.live) {
 			a.Conflicts = append(a.Conflicts, fmt.Sprintf("%s manages %s %q as well: take it out of its source first, without deleting it", manager, render.KindOf(c.live), key.Name))
 		}
 	}
-	if len(a.children) > 1 || err != nil {
+	if err != nil || slices.ContainsFunc(a.children, func(c child) bool { return render.KindOf(c.live) == "Service" }) {
 		return err
 	}
 	if err := a.Client.Get(ctx, key, &corev1.Service{}); err == nil {
@@ -245,14 +277,8 @@ func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string,
 	if dryRun {
 		c = client.NewDryRunClient(c)
 	}
-	if !a.Exists {
-		if err := unstructured.SetNestedField(a.Object.Object, true, "spec", "paused"); err != nil {
-			return err
-		}
-		if err := c.Create(ctx, a.Object, client.FieldOwner(a.FieldManager)); err != nil {
-			return fmt.Errorf("creating %s: %w", name, err)
-		}
-		say("%s created, with spec.paused", name)
+	if err := a.begin(ctx, c, name, say); err != nil {
+		return err
 	}
 	for _, child := range a.children {
 		if metav1.IsControlledBy(child.live, a.Object) {
@@ -273,6 +299,21 @@ func (a *Adoption) Run(ctx context.Context, dryRun bool, say func(format string,
 		}
 	}
 	say("%s resumed", name)
+	return nil
+}
+
+// begin creates the object, unless it exists, or sets its replicas.
+func (a *Adoption) begin(ctx context.Context, c client.Client, name string, say func(format string, args ...any)) error {
+	if a.Exists {
+		return a.setReplicas(ctx, c)
+	}
+	if err := unstructured.SetNestedField(a.Object.Object, true, "spec", "paused"); err != nil {
+		return err
+	}
+	if err := c.Create(ctx, a.Object, client.FieldOwner(a.FieldManager)); err != nil {
+		return fmt.Errorf("creating %s: %w", name, err)
+	}
+	say("%s created, with spec.paused", name)
 	return nil
 }
 

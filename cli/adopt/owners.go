@@ -48,6 +48,9 @@ var whole = map[string]fieldpath.Path{
 	"Deployment": fieldpath.MakePathOrDie("spec", "template"),
 	"DaemonSet":  fieldpath.MakePathOrDie("spec", "template"),
 	"Service":    fieldpath.MakePathOrDie("spec", "ports"),
+
+	"HorizontalPodAutoscaler": fieldpath.MakePathOrDie("spec"),
+	"PodDisruptionBudget":     fieldpath.MakePathOrDie("spec"),
 }
 
 // restartedAt is what does not belong to the operator in the pod template: an apply would remove
@@ -66,12 +69,16 @@ func (c child) taken(owner *unstructured.Unstructured) ([]byte, error) {
 	references := append(slices.Clone(c.live.GetOwnerReferences()), metav1.OwnerReference{
 		APIVersion: owner.GetAPIVersion(), Kind: owner.GetKind(), Name: owner.GetName(), UID: owner.GetUID(), Controller: new(true),
 	})
-	return json.Marshal([]map[string]any{
+	patch := []map[string]any{
 		{"op": "replace", "path": "/metadata/uid", "value": c.live.GetUID()},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": c.live.GetResourceVersion()},
 		{"op": "add", "path": "/metadata/ownerReferences", "value": references},
 		{"op": "add", "path": "/metadata/managedFields", "value": entries},
-	})
+	}
+	if c.spec != nil {
+		patch = append(patch, map[string]any{"op": "replace", "path": "/spec", "value": c.spec})
+	}
+	return json.Marshal(patch)
 }
 
 // released returns the entries of managedFields without the fields of a set, and without those in

@@ -20,6 +20,7 @@ import (
 	extensionv1 "github.com/modelbox-operator/modelbox-operator/api/extension/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
+	domain "github.com/modelbox-operator/modelbox-operator/kinds"
 )
 
 const (
@@ -86,11 +87,14 @@ func (p *Planner) conflicts(ctx context.Context, o *Object, target string) error
 }
 
 // Actors returns what acts on a Deployment other than by restarts, in sentences, without the object
-// of a kind that has the name of the Deployment; and what could not be listed.
-func Actors(ctx context.Context, c client.Client, of client.ObjectKey, kind string) (acting, hidden []string, err error) {
+// of a kind that has the name of the Deployment, and without what this object adopts; and what could not be listed.
+func Actors(ctx context.Context, c client.Client, of client.ObjectKey, kind string, adopted ...client.Object) (acting, hidden []string, err error) {
 	p := &Planner{Client: c, actors: map[string][]actor{}}
 	actors, err := p.actorsIn(ctx, of.Namespace)
 	for _, a := range actors {
+		if slices.ContainsFunc(adopted, func(o client.Object) bool { return domain.KindOf(o) == a.kind && o.GetName() == a.name }) {
+			continue
+		}
 		if a.targetKind == deployment && a.target == of.Name && a.kind != "Eru" && (a.kind != kind || a.name != of.Name) {
 			acting = append(acting, fmt.Sprintf("%s %q acts on Deployment %q: let it act on the %s of this name first, or delete it", a.kind, a.name, of.Name, kind))
 		}

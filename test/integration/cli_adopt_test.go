@@ -15,6 +15,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -163,6 +164,70 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// An autoscaler and a budget of the Deployment become blocks of the object. Whatever write fails, and although the
+// autoscaler scales the Deployment then, the number of its pods stays the one that the autoscaler has set.
+func TestAdoptBlocks(t *testing.T) {
+	const taken = "app/web created, with spec.paused\nhorizontalpodautoscaler/web is controlled by app/web, and its fields belong to the operator\n" +
+		"poddisruptionbudget/web is controlled by app/web, and its fields belong to the operator\n"
+	for after := range 7 {
+		c := newCluster(t)
+		d := deploymentOf("web", nil, "")
+		d.Spec.Replicas = new(int32(3))
+		target := autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
+		scaler := &autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
+			MinReplicas: new(int32(2)), MaxReplicas: 5, ScaleTargetRef: target,
+		}}
+		budget := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: policyv1.PodDisruptionBudgetSpec{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"app": "web"}}, MinAvailable: new(intstr.FromInt32(1)),
+		}}
+		other := &policyv1.PodDisruptionBudget{ObjectMeta: metav1.ObjectMeta{Name: "other"}, Spec: budget.Spec}
+		c.create(d, serviceOf("web"), scaler, budget, other)
+		c.asEditor()
+		whole, args := c.client, []string{"adopt", "deployment/web", "svc/web", "--apply"}
+		c.interrupted(after)
+		first := c.run(args...)
+		c.client = whole
+		replicas := int32(3)
+		if after < 6 {
+			if err := env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler); err != nil {
+				t.Fatal(err)
+			}
+			if c.get(d); scaler.Spec.ScaleTargetRef == target {
+				replicas = 4
+				d.Spec.Replicas = &replicas
+				if err := env.Client.Update(ctx, d); err != nil {
+					t.Fatal(err)
+				}
+			}
+			second := c.run(args...)
+			first = result{first.out + second.out, first.err, second.code}
+		}
+		want(t, result{first.out, "", first.code}, result{taken + strings.SplitAfterN(steps, "\n", 2)[1], "", 0})
+		for _, line := range []string{"note: poddisruptionbudget/other stays as it is: that of an object has its name, web\n", "-  minAvailable: 1\n", "+    kind: App\n"} {
+			if !strings.Contains(first.err, line) || strings.Contains(first.err, "conflict: ") {
+				t.Errorf("%q is not in %s", line, first.err)
+			}
+		}
+		app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}
+		c.get(app)
+		c.get(d)
+		if *d.Spec.Replicas != replicas || *app.Spec.Replicas != replicas || app.Spec.Paused || app.Spec.Disruption.MinAvailable.IntVal != 1 || app.Spec.Autoscaling.MaxReplicas != 5 {
+			t.Errorf("interrupted after %d: %d and %d replicas, %+v", after, *d.Spec.Replicas, *app.Spec.Replicas, app.Spec)
+		}
+		for _, child := range []client.Object{d, scaler, budget} {
+			if c.get(child); !metav1.IsControlledBy(child, app) {
+				t.Errorf("interrupted after %d: got %+v", after, child)
+			}
+		}
+		if scaler.Spec.ScaleTargetRef.Kind != "App" || budget.Spec.MaxUnavailable.IntVal != replicas-1 || budget.Spec.MinAvailable != nil {
+			t.Errorf("interrupted after %d: got %+v and %+v", after, scaler.Spec, budget.Spec)
+		}
+		if got := c.run(args...); got.out != "app/web has adopted deployment/web and svc/web already (unchanged)\n" {
+			t.Errorf("got %+v", got)
+		}
+	}
+}
+
 // What is said before anything is written, and what is refused with what to do.
 func TestAdoptSays(t *testing.T) {
 	c := newCluster(t)
@@ -185,7 +250,8 @@ func TestAdoptSays(t *testing.T) {
 	c.create(&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: "scaler"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{
 		MaxReplicas: 3, ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"},
 	}})
-	const notes = `note: deployment/web: spec.paused stays true; the object does not have it, so a Deployment that is deleted is created again without it
+	const notes = `note: horizontalpodautoscaler/scaler stays as it is: that of an object has its name, web
+note: deployment/web: spec.paused stays true; the object does not have it, so a Deployment that is deleted is created again without it
 note: service/web: spec.clusterIP stays "None"; the object does not have it, so a Service that is deleted is created again without it
 `
 	const conflicts = `conflict: HorizontalPodAutoscaler "scaler" acts on Deployment "web": let it act on the App of this name first, or delete it
