@@ -6,8 +6,18 @@ package kinds
 import (
 	"fmt"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
+
+// ChildName returns the name of the child of an owner that has the type of another object.
+func ChildName(owner, child Object) string {
+	named, ok := owner.(interface{ ServiceName() string })
+	if _, isService := child.(*corev1.Service); ok && isService {
+		return named.ServiceName()
+	}
+	return owner.GetName()
+}
 
 // NameConflict says that an object of the name of a child exists, and that another object controls
 // it, or none.

@@ -104,7 +104,9 @@ func (t *target) candidates(obj client.Object) []domain.Object {
 	out := t.kind.ChildKinds()
 	for _, child := range out {
 		child.SetNamespace(t.key.Namespace)
-		child.SetName(t.kind.WorkloadOf(obj))
+		if child.SetName(t.kind.WorkloadOf(obj)); t.kind.HasPods() {
+			child.SetName(domain.ChildName(obj, child))
+		}
 	}
 	return out
 }

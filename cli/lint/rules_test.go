@@ -63,7 +63,7 @@ var violations = []violation{
 	{`ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: g}, split: [{name: a, weight: 50}, {name: b, weight: 51}]}`,
 		`spec.route.split: Invalid value: 101: the weights must be at most 100 together`},
 	{`ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: g}, split: [{name: web, weight: 50}]}`,
-		`spec.route.split[0].name: Invalid value: "web": is the name of the object itself, which has what remains of 100 percent; remove it`},
+		`spec.route.split[0].name: Invalid value: "web": is the Service of the object itself, which has what remains of 100 percent; remove it`},
 	{`selector: {` + longKey + `: a}`,
 		`spec.selector[` + longKey + `]: Invalid value: "` + longKey + `": prefix part must be no more than 253 bytes`},
 	{`windows: [{schedule: 0 2 * * *, duration: 30s}], restartOnChange: Referenced`,

@@ -68,7 +68,7 @@ func (p *Planner) observe(ctx context.Context, o *Object, owner client.Object, d
 		return nil, nil
 	}
 	for _, empty := range o.kind.ChildKinds() {
-		before, err := p.read(ctx, client.ObjectKeyFromObject(owner), empty)
+		before, err := p.read(ctx, client.ObjectKey{Namespace: owner.GetNamespace(), Name: domain.ChildName(owner, empty)}, empty)
 		c := child{desired: ofKind(desired, empty), before: before, refused: err}
 		switch missing := meta.IsNoMatchError(err); {
 		case err != nil && !missing && !apierrors.IsForbidden(err):

@@ -69,7 +69,7 @@ func NewWriter(mgr manager.Manager) Writer {
 	}
 }
 
-// Child is one child of an object. It has the name of its owner.
+// Child is one child of an object. It has the name that kinds.ChildName returns.
 type Child struct {
 	// Desired is the desired state, TypeMeta included; nil if there must be no such child.
 	Desired client.Object
@@ -135,10 +135,14 @@ func (w Writer) read(ctx context.Context, owner *Owner, child *Child) error {
 	return checkOwner(child.Live, child.Desired)
 }
 
-// get reads an object of the name of an owner, or the owner.
+// get reads a child of an owner, or the owner.
 func get(ctx context.Context, from client.Reader, owner, into client.Object) error {
-	if err := from.Get(ctx, client.ObjectKeyFromObject(owner), into); err != nil {
-		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(into), owner.GetName(), err)
+	if wrapped, ok := owner.(*Owner); ok {
+		owner = wrapped.Object
+	}
+	key := client.ObjectKey{Namespace: owner.GetNamespace(), Name: kinds.ChildName(owner, into)}
+	if err := from.Get(ctx, key, into); err != nil {
+		return fmt.Errorf("reading %s %q: %w", kinds.KindOf(into), key.Name, err)
 	}
 	return nil
 }

@@ -155,7 +155,7 @@ func (w Writer) update(ctx context.Context, owner *Owner, child *Child, recorded
 	child.Live = answer
 	if recorded.Stored != "" && cache.Stored(answer) != before {
 		w.Recorder.Eventf(owner.Object, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s",
-			kinds.KindOf(live), owner.GetName(), first(changed(live, answer)), limit.Describe(limit.Manager(live)))
+			kinds.KindOf(live), live.GetName(), first(changed(live, answer)), limit.Describe(limit.Manager(live)))
 	}
 	return Refused("applying", child.Desired, missingVolumes(child.Desired, answer))
 }

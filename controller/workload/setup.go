@@ -4,11 +4,14 @@
 package workload
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +26,7 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 	"github.com/modelbox-operator/modelbox-operator/controller/trigger"
 	"github.com/modelbox-operator/modelbox-operator/controller/watches"
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
@@ -74,9 +78,16 @@ func Setup[T status.Object](mgr manager.Manager, obj T, reconciler status.Reconc
 		Named(strings.ToLower(steps.kind.Kind)).
 		For(obj, trigger.Changed()).
 		WithOptions(trigger.Options())
-	// Children have the name of their owner. That of an owner reference would not do: an object of
-	// another owner that prevents the creation of a child is seen when it is created and when it is
-	// deleted.
+	// Children have the name of their owner, but for a Service in spec.service.name. That of an owner
+	// reference would not do: an object of another owner that prevents the creation of a child is
+	// seen when it is created and when it is deleted.
+	if steps.Watches != nil {
+		named := services[T](mgr, steps.kind)
+		if err := named.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
+			return fmt.Errorf("indexing the names of Services: %w", err)
+		}
+		watches.Watches(&corev1.Service{}, named.EnqueueNamed(), builder.WithPredicates(trigger.ChildChanged(steps.kind.GroupKind())))
+	}
 	for _, child := range children {
 		watches.Watches(child, &handler.EnqueueRequestForObject{}, builder.WithPredicates(trigger.ChildChanged(steps.kind.GroupKind())))
 	}
@@ -93,6 +104,24 @@ func Setup[T status.Object](mgr manager.Manager, obj T, reconciler status.Reconc
 		return fmt.Errorf("indexing HorizontalPodAutoscalers: %w", err)
 	}
 	return steps.Watches.Add(mgr, steps.Clock, controller, steps.kind.GroupKind())
+}
+
+// services indexes the objects of a kind by the name of their Service if that is not the name of the object.
+func services[T status.Object](mgr manager.Manager, kind schema.GroupVersionKind) *trigger.Target[T] {
+	return &trigger.Target[T]{
+		Client: mgr.GetClient(),
+		List: func() client.ObjectList {
+			list, err := mgr.GetScheme().New(kind.GroupVersion().WithKind(kind.Kind + "List"))
+			utilruntime.Must(err)
+			return list.(client.ObjectList)
+		},
+		Name: func(obj T) string {
+			if name := kinds.ChildName(obj, &corev1.Service{}); name != obj.GetName() {
+				return name
+			}
+			return ""
+		},
+	}
 }
 
 // forget removes what is held of an owner that was deleted.

@@ -58,7 +58,7 @@ func Validate(app *appv1.App) field.ErrorList {
 
 // Immutable returns the errors of an update that changes what cannot change.
 func Immutable(app, old *appv1.App) field.ErrorList {
-	return workload.SelectorChange(app.Spec.Selector, old.Spec.Selector)
+	return append(workload.SelectorChange(app.Spec.Selector, old.Spec.Selector), children.ServiceNameChange(spec, &app.Spec.Children, &old.Spec.Children)...)
 }
 
 // warnReplicas is children.WarnReplicas for an object, and for the stored one of an update.

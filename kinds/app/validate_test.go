@@ -149,6 +149,7 @@ func many(n int) (labels string) {
 
 func TestImmutable(t *testing.T) {
 	t.Parallel()
+	const renamed = "spec.service.name: Forbidden: cannot be set, changed or removed after creation, because that of a Service cannot"
 	const change = "spec.selector: Forbidden: cannot be set, changed or removed after creation, because that of a Deployment cannot"
 	for _, tc := range []struct{ old, now, want string }{
 		{`{image: a:1}`, `{image: a:2}`, ""},
@@ -156,6 +157,11 @@ func TestImmutable(t *testing.T) {
 		{`{image: a:1}`, `{image: a:1, selector: {a: b}}`, change},
 		{`{image: a:1, selector: {a: b}}`, `{image: a:1}`, change},
 		{`{image: a:1, selector: {a: b}}`, `{image: a:1, selector: {a: c}}`, change},
+		{`{image: a:1, service: {name: a}}`, `{image: a:2, service: {name: a, sessionAffinity: None}}`, ""},
+		{`{image: a:1}`, `{image: a:1, service: {name: ""}}`, ""},
+		{`{image: a:1}`, `{image: a:1, service: {name: a}}`, renamed},
+		{`{image: a:1, service: {name: a}}`, `{image: a:1}`, renamed},
+		{`{image: a:1, service: {name: a}}`, `{image: a:1, service: {name: b}}`, renamed},
 	} {
 		if got := ruletest.Lines(app.Kind().Immutable(read(t, tc.now), read(t, tc.old))); got != tc.want {
 			t.Errorf("%s, then %s: got %q", tc.old, tc.now, got)

@@ -124,7 +124,10 @@ spec.service.trafficDistribution: Unsupported value: "D": supported values: "Pre
 			"as of a NodePort": {`service: {loadBalancerClass: a, externalTrafficPolicy: Local}`, `spec.service.loadBalancerClass: Forbidden: ` + loadBalancer},
 		},
 		corev1.ServiceTypeClusterIP: {
-			"none": {`{}`, ``},
+			"none":   {`{}`, ``},
+			"a name": {`service: {name: web-svc}`, ``},
+			"a name that no Service has": {`service: {name: a.b}`, `spec.service.name: Invalid value: "a.b": a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with ` +
+				`an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')`},
 			"fields of other types": {`service: {loadBalancerClass: a, loadBalancerSourceRanges: [10.0.0.0/8], externalTrafficPolicy: Local}`, `
 spec.service.loadBalancerSourceRanges: Forbidden: ` + loadBalancer + `
 spec.service.loadBalancerClass: Forbidden: ` + loadBalancer + `

@@ -64,15 +64,16 @@ func backends(o *Object) []any {
 	backend := func(name string, weight int32) any {
 		return map[string]any{"group": "", "kind": "Service", "name": name, "port": int64(o.Ports[0].Port), "weight": int64(weight)}
 	}
+	own := o.ServiceName(o.Meta.Name)
 	if len(o.Route.Split) == 0 {
-		return []any{backend(o.Meta.Name, 1)}
+		return []any{backend(own, 1)}
 	}
 	remains, out := int32(100), []any{nil}
 	for _, s := range o.Route.Split {
 		remains -= s.Weight
 		out = append(out, backend(s.Name, s.Weight))
 	}
-	out[0] = backend(o.Meta.Name, remains)
+	out[0] = backend(own, remains)
 	return out
 }
 
@@ -105,14 +106,14 @@ func validateRoute(path *field.Path, o *Object) field.ErrorList {
 		errs = append(errs, field.Invalid(path.Child("path"), r.Path, "must not contain an empty segment, a segment . or .., or %2F"))
 	}
 	errs = append(errs, validatePath(path.Child("path"), r.Path)...)
-	errs = append(errs, validateSplit(path.Child("split"), o.Meta.Name, r.Split)...)
+	errs = append(errs, validateSplit(path.Child("split"), o.ServiceName(o.Meta.Name), r.Split)...)
 	at := path.Child("gateway")
 	errs = append(errs, names(at.Child("name"), r.Gateway.Name, true, validation.IsDNS1123Subdomain)...)
 	errs = append(errs, names(at.Child("namespace"), r.Gateway.Namespace, false, validation.IsDNS1123Label)...)
 	return append(errs, names(at.Child("listener"), r.Gateway.Listener, false, validation.IsDNS1123Subdomain)...)
 }
 
-// validateSplit validates what is split from the requests to the Service of an object with a name.
+// validateSplit validates what is split from the requests to the Service of an object, which has a name.
 func validateSplit(path *field.Path, own string, split []modelv1.RouteShare) (errs field.ErrorList) {
 	if len(split) > modelv1.MaxSplit {
 		return field.ErrorList{field.TooMany(path, len(split), modelv1.MaxSplit)}
@@ -127,7 +128,7 @@ func validateSplit(path *field.Path, own string, split []modelv1.RouteShare) (er
 		}
 		switch {
 		case s.Name == own:
-			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "is the name of the object itself, which has what remains of 100 percent; remove it"))
+			errs = append(errs, field.Invalid(at.Child("name"), s.Name, "is the Service of the object itself, which has what remains of 100 percent; remove it"))
 		case seen.Has(s.Name):
 			errs = append(errs, field.Duplicate(at.Child("name"), s.Name))
 		}

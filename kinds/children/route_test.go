@@ -4,6 +4,7 @@
 package children
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -109,6 +110,18 @@ func TestSplit(t *testing.T) {
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// The route leads to the Service, whatever its name.
+func TestRouteToAServiceOfAnotherName(t *testing.T) {
+	t.Parallel()
+	for name, options := range map[string]*modelv1.ServiceOptions{"web": nil, "front": {Name: "front"}} {
+		o := &Object{Children: &modelv1.Children{Route: &modelv1.Route{}, Service: options}, Ports: []modelv1.Port{{Port: 80}}, Meta: metav1.ObjectMeta{Name: "web"}}
+		route, _ := json.Marshal(httpRoute(o))
+		if !strings.Contains(string(route), `"kind":"Service","name":"`+name+`"`) || !strings.Contains(string(route), `"metadata":{"name":"web"}`) {
+			t.Errorf("got %s", route)
 		}
 	}
 }

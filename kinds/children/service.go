@@ -7,10 +7,11 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/kubernetes/pkg/apis/core"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
-	"k8s.io/kubernetes/pkg/apis/core/validation"
+	corevalidation "k8s.io/kubernetes/pkg/apis/core/validation"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
 )
@@ -49,6 +50,9 @@ func ValidateService(spec *field.Path, a *modelv1.Children, serviceType corev1.S
 	if serviceType != corev1.ServiceTypeClusterIP && serviceType != corev1.ServiceTypeLoadBalancer {
 		serviceType = corev1.ServiceTypeNodePort
 	}
+	if errs := names(path.Child("name"), a.ServiceName(""), false, validation.IsDNS1035Label); len(errs) > 0 {
+		return errs
+	}
 	service := &corev1.Service{Spec: corev1.ServiceSpec{Type: serviceType, Ports: []corev1.ServicePort{{Port: 80}}}}
 	service.Annotations = Or(a.ServiceMetadata).Annotations
 	SetService(a.Service, &service.Spec)
@@ -58,7 +62,7 @@ func ValidateService(spec *field.Path, a *modelv1.Children, serviceType corev1.S
 		return field.ErrorList{field.InternalError(path, err)}
 	}
 	var errs field.ErrorList
-	for _, err := range validation.ValidateServiceCreate(internal) {
+	for _, err := range corevalidation.ValidateServiceCreate(internal) {
 		if own := ownPath(err.Field); own != "" {
 			err.Field = own
 			if strings.Contains(err.Detail, "may only be ") {
@@ -83,6 +87,14 @@ func ownPath(path string) string {
 		return "spec.service." + rest
 	}
 	return ""
+}
+
+// ServiceNameChange returns the error of an update that changes spec.service.name.
+func ServiceNameChange(spec *field.Path, now, was *modelv1.Children) field.ErrorList {
+	if now.ServiceName("") == was.ServiceName("") {
+		return nil
+	}
+	return field.ErrorList{field.Forbidden(spec.Child("service", "name"), "cannot be set, changed or removed after creation, because that of a Service cannot")}
 }
 
 // ClassChange returns the error of an update that sets, changes or removes the class of a load

@@ -89,7 +89,7 @@ func Validate(box *modelv1.ModelBox) field.ErrorList {
 
 // Immutable returns the errors of an update that changes what cannot change.
 func Immutable(box, old *modelv1.ModelBox) field.ErrorList {
-	errs := workload.SelectorChange(box.Spec.Selector, old.Spec.Selector)
+	errs := append(workload.SelectorChange(box.Spec.Selector, old.Spec.Selector), children.ServiceNameChange(spec, &box.Spec.Children, &old.Spec.Children)...)
 	if hasLoadBalancer(&box.Spec) && hasLoadBalancer(&old.Spec) {
 		errs = append(errs, children.ClassChange(spec, box.Spec.Service, old.Spec.Service)...)
 	}

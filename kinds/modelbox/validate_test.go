@@ -433,6 +433,7 @@ func TestLoadBalancerClassIsImmutable(t *testing.T) {
 		{a, b, "spec.service.loadBalancerClass"},
 		{balanced, a, "spec.service.loadBalancerClass"},
 		{a, balanced, "spec.service.loadBalancerClass"},
+		{`{image: a:1}`, `{image: a:1, service: {name: a}}`, "spec.service.name"},
 	} {
 		var fields []string
 		for _, err := range modelbox.Kind().Immutable(boxOf(t, tc.now), boxOf(t, tc.old)) {

@@ -61,8 +61,11 @@ func (w *Workload) knowsStrategy() bool {
 
 // nameHints are about a Service whose name breaks the server.
 func (w *Workload) nameHints(pod func() *corev1.PodSpec) []string {
-	if w.Owner.GetName() != "vllm" || len(w.Ports) == 0 || !rules.BreaksVLLM("vllm", pod()) {
+	if len(w.Ports) == 0 || !rules.BreaksVLLM(w.serviceName(), pod()) {
 		return nil
+	}
+	if w.serviceName() != w.Owner.GetName() {
+		return []string{"spec.service.name: vLLM fails with the variable VLLM_PORT of a Service vllm; set enableServiceLinks: false"}
 	}
 	return []string{"metadata.name: vLLM fails with the variable VLLM_PORT of a Service vllm; use another name"}
 }

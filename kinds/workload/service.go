@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/children"
 )
 
@@ -26,9 +27,12 @@ func (w *Workload) Service() *corev1.Service {
 			Ports:    w.servicePorts(),
 		},
 	}
+	service.Name = w.serviceName()
 	children.SetService(w.Optional.Service, &service.Spec)
 	return service
 }
+
+func (w *Workload) serviceName() string { return kinds.ChildName(w.Owner, &corev1.Service{}) }
 
 func (w *Workload) servicePorts() []corev1.ServicePort {
 	ports := make([]corev1.ServicePort, 0, len(w.Ports))

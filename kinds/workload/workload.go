@@ -28,7 +28,7 @@ import (
 )
 
 // Workload is the part of a spec that the desired objects are built from, in the form that
-// the kinds share. Each object has the name of the owner.
+// the kinds share. Each object has the name that kinds.ChildName returns.
 type Workload struct {
 	Owner kinds.Object
 	// OwnerKind is the kind of the owner, which objects from a cache do not contain.
@@ -118,7 +118,7 @@ func (w *Workload) Address() string {
 	if len(w.Ports) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s.%s.svc:%d", w.Owner.GetName(), w.Owner.GetNamespace(), w.Ports[0].Port)
+	return fmt.Sprintf("%s.%s.svc:%d", w.serviceName(), w.Owner.GetNamespace(), w.Ports[0].Port)
 }
 
 // InvalidError has the errors of a spec that leave open what its children have to be.

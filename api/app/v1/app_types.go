@@ -15,6 +15,7 @@ import (
 // AppSpec defines the desired state of App.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="cannot be set, changed or removed after creation, because that of a Deployment cannot",fieldPath=".selector"
+// +kubebuilder:validation:XValidation:rule=`(has(self.service) && has(self.service.name) ? self.service.name : "") == (has(oldSelf.service) && has(oldSelf.service.name) ? oldSelf.service.name : "")`,message="cannot be set, changed or removed after creation, because that of a Service cannot",fieldPath=".service.name"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.schedules) || self.schedules.size() == 0",message="may not be set together with schedules, because both set replicas; remove one of them",fieldPath=".autoscaling"
 type AppSpec struct {
 	// name is the name of the main container. Must be a DNS-1123 label of at most
@@ -234,7 +235,7 @@ type AppStatus struct {
 // +kubebuilder:printcolumn:name="Updated",type=integer,priority=1,JSONPath=`.status.updatedReplicas`
 // +kubebuilder:printcolumn:name="Address",type=string,priority=1,JSONPath=`.status.address`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || (self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))",optionalOldSelf=true,message="metadata.name must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, starting with a letter"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.route) || !has(self.spec.route.split) || self.spec.route.split.all(s, s.name != self.metadata.name)",message="may not name the Service of the object itself, which has what remains of 100 percent",fieldPath=".spec.route.split"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.route) || !has(self.spec.route.split) || self.spec.route.split.all(s, s.name != (has(self.spec.service) && has(self.spec.service.name) && self.spec.service.name != '' ? self.spec.service.name : self.metadata.name))",message="may not name the Service of the object itself, which has what remains of 100 percent",fieldPath=".spec.route.split"
 type App struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -257,6 +258,9 @@ func (o *App) GetConditions() []metav1.Condition { return o.Status.Conditions }
 
 // GetStatus returns a pointer to status.
 func (o *App) GetStatus() any { return &o.Status }
+
+// ServiceName returns the name of the Service.
+func (o *App) ServiceName() string { return o.Spec.ServiceName(o.Name) }
 
 // AppList is a list of Apps.
 //

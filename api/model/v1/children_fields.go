@@ -23,6 +23,14 @@ type Metadata struct {
 
 // ServiceOptions are fields of a Service that a ModelBox and an App have no other field for.
 type ServiceOptions struct {
+	// name is the name of the Service, instead of that of the object: it is the name of an existing Service, and only
+	// "modelbox adopt" sets it. It cannot be set, changed or removed later. At most 63 characters.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^([a-z]([-a-z0-9]*[a-z0-9])?)?$`
+	Name string `json:"name,omitempty"`
+
 	// loadBalancerClass is the name of the implementation of the load balancer, such as
 	// service.k8s.aws/nlb, instead of the default one of the cluster. May be set only if the type of
 	// the Service is LoadBalancer, and cannot be set, changed or removed while it is. At most 317 characters.

@@ -83,6 +83,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.models) || !has(self.model) || !has(self.model.mountPath) || self.models.all(m, !has(m.mountPath) || !(m.mountPath + '/').startsWith(self.model.mountPath + '/') && !(self.model.mountPath + '/').startsWith(m.mountPath + '/'))",message="no mount path may be that of model, or below or above it",fieldPath=".models"
 // +kubebuilder:validation:XValidation:rule="!has(self.modelFileURL) || !self.modelFileURL.startsWith('oci://') || self.modelFileURL.matches('@sha256:[0-9a-f]{64}$')",message="oci:// needs the digest of the image, such as oci://registry.example.com/team/model@sha256:...",fieldPath=".modelFileURL"
 // +kubebuilder:validation:XValidation:rule="has(self.selector) == has(oldSelf.selector) && (!has(self.selector) || self.selector == oldSelf.selector)",message="cannot be set, changed or removed after creation, because that of a Deployment cannot",fieldPath=".selector"
+// +kubebuilder:validation:XValidation:rule=`(has(self.service) && has(self.service.name) ? self.service.name : "") == (has(oldSelf.service) && has(oldSelf.service.name) ? oldSelf.service.name : "")`,message="cannot be set, changed or removed after creation, because that of a Service cannot",fieldPath=".service.name"
 // +kubebuilder:validation:XValidation:rule="!has(self.autoscaling) || !has(self.schedules) || self.schedules.size() == 0",message="may not be set together with schedules, because both set replicas; remove one of them",fieldPath=".autoscaling"
 type ModelBoxSpec struct {
 	// name is the name of the main container. Must be a DNS-1123 label of at most
@@ -688,7 +689,7 @@ type FetcherStatus struct {
 // +kubebuilder:printcolumn:name="Service",type=string,priority=1,JSONPath=`.spec.serviceType`
 // +kubebuilder:printcolumn:name="Address",type=string,priority=1,JSONPath=`.status.address`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || (self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))",optionalOldSelf=true,message="metadata.name must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, starting with a letter"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.route) || !has(self.spec.route.split) || self.spec.route.split.all(s, s.name != self.metadata.name)",message="may not name the Service of the object itself, which has what remains of 100 percent",fieldPath=".spec.route.split"
+// +kubebuilder:validation:XValidation:rule="!has(self.spec.route) || !has(self.spec.route.split) || self.spec.route.split.all(s, s.name != (has(self.spec.service) && has(self.spec.service.name) && self.spec.service.name != '' ? self.spec.service.name : self.metadata.name))",message="may not name the Service of the object itself, which has what remains of 100 percent",fieldPath=".spec.route.split"
 type ModelBox struct {
 	metav1.TypeMeta `json:",inline"`
 
@@ -711,6 +712,9 @@ func (o *ModelBox) GetConditions() []metav1.Condition { return o.Status.Conditio
 
 // GetStatus returns a pointer to status.
 func (o *ModelBox) GetStatus() any { return &o.Status }
+
+// ServiceName returns the name of the Service.
+func (o *ModelBox) ServiceName() string { return o.Spec.ServiceName(o.Name) }
 
 // ModelBoxList is a list of ModelBoxes.
 //

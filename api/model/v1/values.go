@@ -45,6 +45,14 @@ func positive(s string) (number int32, ok bool) {
 	return int32(n), err == nil && s[0] != '0' && len(s) <= 9
 }
 
+// ServiceName returns the name of the Service of an object.
+func (c *Children) ServiceName(owner string) string {
+	if c.Service == nil || c.Service.Name == "" {
+		return owner
+	}
+	return c.Service.Name
+}
+
 // MatchLabels returns the labels of spec.selector as those of a label selector, nil if there are none.
 func MatchLabels(selector map[string]LabelValue) map[string]string {
 	if selector == nil {

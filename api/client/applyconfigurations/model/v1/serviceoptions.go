@@ -14,6 +14,9 @@ import (
 //
 // ServiceOptions are fields of a Service that a ModelBox and an App have no other field for.
 type ServiceOptionsApplyConfiguration struct {
+	// name is the name of the Service, instead of that of the object: it is the name of an existing Service, and only
+	// "modelbox adopt" sets it. It cannot be set, changed or removed later. At most 63 characters.
+	Name *string `json:"name,omitempty"`
 	// loadBalancerClass is the name of the implementation of the load balancer, such as
 	// service.k8s.aws/nlb, instead of the default one of the cluster. May be set only if the type of
 	// the Service is LoadBalancer, and cannot be set, changed or removed while it is. At most 317 characters.
@@ -43,6 +46,14 @@ type ServiceOptionsApplyConfiguration struct {
 // apply.
 func ServiceOptions() *ServiceOptionsApplyConfiguration {
 	return &ServiceOptionsApplyConfiguration{}
+}
+
+// WithName sets the Name field in the declarative configuration to the given value
+// and returns the receiver, so that objects can be built by chaining "With" function invocations.
+// If called multiple times, the Name field is set to the value of the last call.
+func (b *ServiceOptionsApplyConfiguration) WithName(value string) *ServiceOptionsApplyConfiguration {
+	b.Name = &value
+	return b
 }
 
 // WithLoadBalancerClass sets the LoadBalancerClass field in the declarative configuration to the given value
