@@ -4,7 +4,9 @@
 package main
 
 import (
+	"cmp"
 	"context"
+	"strings"
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
@@ -79,10 +81,10 @@ func withDeployment(ctx context.Context, flags ...string) (metav1.ObjectMeta, *a
 }
 
 // adopted makes all steps of the command.
-func adopted(ctx context.Context, kind *kinds.Kind, named metav1.ObjectMeta) *adopt.Adoption {
+func adopted(ctx context.Context, kind *kinds.Kind, named metav1.ObjectMeta, service ...string) *adopt.Adoption {
 	GinkgoHelper()
 	a := &adopt.Adoption{Client: env.Client, FieldManager: "modelbox-cli"}
-	Expect(a.Prepare(ctx, kind, client.ObjectKey{Namespace: named.Namespace, Name: named.Name}, true)).To(Succeed())
+	Expect(a.Prepare(ctx, kind, client.ObjectKey{Namespace: named.Namespace, Name: named.Name}, cmp.Or(append(service, named.Name)...))).To(Succeed())
 	Expect(a.Run(ctx, false, GinkgoT().Logf)).To(Succeed())
 	return a
 }
@@ -221,6 +223,42 @@ spec: {selector: {matchLabels: {app: web}}, minAvailable: 1}
 			return apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(scaler), scaler)) && apierrors.IsNotFound(env.Client.Get(ctx, client.ObjectKeyFromObject(budget), budget))
 		}).Should(BeTrue())
 		unchanged(ctx, d, s)
+	})
+
+	It("has a Service of another name, which no other object can have", func(ctx SpecContext) {
+		named, d, _ := withDeployment(ctx)
+		_, err := env.Kubectl(strings.Replace(runningService, "name: web, labels", "name: front, labels", 1), "apply", "-n", named.Namespace, "-f", "-")
+		Expect(err).NotTo(HaveOccurred())
+		front := get(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "front"}})
+		other := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "other"}, Spec: appv1.AppSpec{
+			Image: "a:1", Ports: []modelv1.Port{{Port: 80}}, Children: modelv1.Children{Service: &modelv1.ServiceOptions{Name: "front"}},
+		}}
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
+		Eventually(readiness(ctx, other)).Should(Equal("False NameConflict"))
+		adopted(ctx, appKind, named, "front")
+		app := &appv1.App{ObjectMeta: named}
+		Eventually(rolledOutAndReady(ctx, app, named)).Should(Equal("True Ready"))
+		Expect(app.Status.Address).To(Equal("front." + named.Namespace + ".svc:80"))
+		unchanged(ctx, d, front)
+
+		By("keeping it")
+		Expect(env.Client.Patch(ctx, front.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"ports":[{"name":"web","port":81}]}}`)))).To(Succeed())
+		Eventually(func() int32 { return get(ctx, front.DeepCopy()).Spec.Ports[0].Port }).Should(BeEquivalentTo(80))
+		Expect(env.Client.Delete(ctx, front.DeepCopy())).To(Succeed())
+		Eventually(func() bool {
+			again := &corev1.Service{}
+			err := env.Client.Get(ctx, client.ObjectKeyFromObject(front), again)
+			return err == nil && again.UID != front.UID && metav1.IsControlledBy(again, app)
+		}).Should(BeTrue())
+		Expect(message(ctx, other)()).To(ContainSubstring(`Service "front" already exists and is controlled by App/web`))
+
+		By("leaving it to another one")
+		Expect(env.Client.Patch(ctx, app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"ports":null}}`)))).To(Succeed())
+		Eventually(func() bool {
+			gone := env.Client.Get(ctx, client.ObjectKeyFromObject(front), front)
+			return gone == nil && metav1.IsControlledBy(front, other)
+		}).Should(BeTrue())
+		Expect(env.Client.Patch(ctx, other, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"service":null}}`)))).To(MatchError(ContainSubstring("spec.service.name: ")))
 	})
 
 	It("is not written if its selector is not that of the object", func(ctx SpecContext) {

@@ -230,9 +230,12 @@ func (b *backup) giveChildren() {
 		Expect(a.Run(b.ctx, false, GinkgoT().Logf)).To(Succeed(), b.of)
 	}
 	if _, adopted, _ := unstructured.NestedMap(b.owner.Object, "spec", "selector"); adopted {
-		_, withService, _ := unstructured.NestedSlice(b.owner.Object, "spec", "ports")
+		service, named, _ := unstructured.NestedString(b.owner.Object, "spec", "service", "name")
+		if _, withService, _ := unstructured.NestedSlice(b.owner.Object, "spec", "ports"); withService && !named {
+			service = key.Name
+		}
 		a := &adopt.Adoption{Client: env.Client, FieldManager: "modelbox-cli"}
-		give(a, a.Prepare(b.ctx, kind, key, withService))
+		give(a, a.Prepare(b.ctx, kind, key, service))
 	}
 	a := &adopt.Adoption{Client: env.Client, FieldManager: "modelbox-cli"}
 	give(a, a.PrepareRestored(b.ctx, kind, key))

@@ -64,18 +64,19 @@ type child struct {
 	spec        any
 }
 
-// Prepare reads a Deployment, and the Service of its name if it is wanted, and finds out what an
+// Prepare reads a Deployment, and a Service unless its name is "", and finds out what an
 // object of a kind that adopts them would change. It writes nothing: what it sends are dry runs. An
 // error says why they cannot be adopted; if the pods would restart, it is one.
-func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.ObjectKey, withService bool) error {
+func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.ObjectKey, service string) error {
 	d, s := &appsv1.Deployment{}, (*corev1.Service)(nil)
 	live := []client.Object{d}
-	if withService {
+	if err := a.read(ctx, key, d); err != nil {
+		return err
+	}
+	if service != "" {
 		s = &corev1.Service{}
 		live = append(live, s)
-	}
-	for _, obj := range live {
-		if err := a.read(ctx, key, obj); err != nil {
+		if err := a.read(ctx, client.ObjectKey{Namespace: key.Namespace, Name: service}, s); err != nil {
 			return err
 		}
 	}
@@ -96,7 +97,7 @@ func (a *Adoption) Prepare(ctx context.Context, kind *kinds.Kind, key client.Obj
 		return err
 	}
 	a.Warnings = append(a.Warnings, plan.ClaimRisks(ctx, a.Client, d)...)
-	return a.conflicts(ctx, kind, key)
+	return a.conflicts(ctx, kind, d)
 }
 
 // previews adds the live children, those of around first: from then on, the autoscaler does not change the Deployment.
@@ -207,6 +208,9 @@ func (a *Adoption) same(desired, live []client.Object) error {
 		return fmt.Errorf("%s %q exists, and has a Service only if spec.ports is set: name service/%s as well if it is, and do not if it is not",
 			a.Object.GetKind(), a.Object.GetName(), a.Object.GetName())
 	}
+	if at := len(live) - 1; desired[at].GetName() != live[at].GetName() {
+		return fmt.Errorf("%s %q exists, and its Service is service/%s, not %q", a.Object.GetKind(), a.Object.GetName(), desired[at].GetName(), live[at].GetName())
+	}
 	diff, err := Differences(withNodePorts(desired, live), live)
 	if err == nil && diff != "" {
 		err = fmt.Errorf("the operator would not build what runs, so nothing was written; the differences are:\n%s", diff)
@@ -247,8 +251,8 @@ func (a *Adoption) applied(ctx context.Context, desired, live client.Object) (cl
 }
 
 // conflicts adds what else manages the live objects.
-func (a *Adoption) conflicts(ctx context.Context, kind *kinds.Kind, key client.ObjectKey) error {
-	acting, hidden, err := plan.Actors(ctx, a.Client, key, kind.GVK.Kind, a.around...)
+func (a *Adoption) conflicts(ctx context.Context, kind *kinds.Kind, d *appsv1.Deployment) error {
+	acting, hidden, err := plan.Actors(ctx, a.Client, client.ObjectKeyFromObject(d), kind.GVK.Kind, a.around...)
 	a.Conflicts = append(a.Conflicts, acting...)
 	for _, what := range append(hidden, a.hidden...) {
 		if note := "not considered: " + what; !slices.Contains(a.Notes, note) {
@@ -257,16 +261,27 @@ func (a *Adoption) conflicts(ctx context.Context, kind *kinds.Kind, key client.O
 	}
 	for _, c := range a.children {
 		for _, manager := range managers(c.live) {
-			a.Conflicts = append(a.Conflicts, fmt.Sprintf("%s manages %s %q as well: take it out of its source first, without deleting it", manager, render.KindOf(c.live), key.Name))
+			a.Conflicts = append(a.Conflicts, fmt.Sprintf("%s manages %s %q as well: take it out of its source first, without deleting it", manager, render.KindOf(c.live), c.live.GetName()))
 		}
 	}
 	if err != nil || slices.ContainsFunc(a.children, func(c child) bool { return render.KindOf(c.live) == "Service" }) {
 		return err
 	}
-	if err := a.Client.Get(ctx, key, &corev1.Service{}); err == nil {
-		a.Notes = append(a.Notes, fmt.Sprintf("service/%s is not adopted: name it as well, to let the operator keep it", key.Name))
+	return a.otherServices(ctx, d)
+}
+
+// otherServices adds a note on each Service that selects the pods, of an object that has none.
+func (a *Adoption) otherServices(ctx context.Context, d *appsv1.Deployment) error {
+	err := InCluster(a.Client)(ctx, services, d.Namespace, func(u *unstructured.Unstructured) error {
+		if selects(u, d) {
+			a.Notes = append(a.Notes, fmt.Sprintf("service/%s is not adopted: name it as well, to let the operator keep it", u.GetName()))
+		}
+		return nil
+	})
+	if apierrors.IsForbidden(err) {
+		a.Notes, err = append(a.Notes, "not considered: "+err.Error()), nil
 	}
-	return nil
+	return err
 }
 
 // Run makes the steps of the adoption that were not made yet, and reports each with say. Each of

@@ -6,6 +6,7 @@
 package adopt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,6 +63,10 @@ func Object(kind *kinds.Kind, d *appsv1.Deployment, s *corev1.Service) (*unstruc
 		if err := ofService(s, fields, isBox); err != nil {
 			return nil, err
 		}
+		if s.Name != d.Name {
+			fields.Service = cmp.Or(fields.Service, &modelv1.ServiceOptions{})
+			fields.Service.Name = s.Name
+		}
 	}
 	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(fields)
 	if err != nil {
@@ -94,8 +99,6 @@ func adoptableService(d *appsv1.Deployment, s *corev1.Service, isBox bool) error
 	switch {
 	case s == nil:
 		return nil
-	case s.Name != d.Name:
-		return fmt.Errorf("service %q does not have the name of Deployment %q, as the Service of an object has"+wayOut, s.Name, d.Name)
 	case s.DeletionTimestamp != nil:
 		return fmt.Errorf("service %q is being deleted", s.Name)
 	case !maps.Equal(s.Spec.Selector, d.Spec.Selector.MatchLabels):

@@ -351,7 +351,6 @@ func TestRefused(t *testing.T) {
 			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}
 		}, "(a,app=web) is not only of labels", "create an object of another name"},
 		"a deletion":            {"App", func(d *appsv1.Deployment, _ *corev1.Service) { d.DeletionTimestamp = &metav1.Time{} }, "being deleted", ""},
-		"another Service":       {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.Name = "front" }, "does not have the name", "adopt the Deployment alone"},
 		"a Service in deletion": {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{} }, "being deleted", ""},
 		"another selector": {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.Spec.Selector["b"] = "c" },
 			`selects app=web,b=c, and Deployment "web" app=web`, "adopt the Deployment alone"},

@@ -43,9 +43,10 @@ type Row struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	// Becomes is the kind of the object, "" if there can be none, and then Refused says why.
-	// WithService is that the Service of its name is adopted as well.
+	// WithService is that a Service is adopted as well, and Service its name.
 	Becomes     string       `json:"becomes,omitempty"`
 	WithService bool         `json:"withService"`
+	Service     string       `json:"service,omitempty"`
 	Refused     string       `json:"refused,omitempty"`
 	Risks       []rules.Risk `json:"risks"`
 }
@@ -167,38 +168,61 @@ func rowOf(u *unstructured.Unstructured, in *content, preferred []*kinds.Kind) R
 	if row.Becomes == "" {
 		return row
 	}
-	for _, name := range slices.Sorted(maps.Keys(in.services)) {
-		why := left
-		if name != d.Name {
-			why = adoptableService(d, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: name}}, false)
-		}
-		selector, _, _ := unstructured.NestedStringMap(in.services[name].Object, "spec", "selector") // Another type selects nothing.
-		if why != nil && len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(d.Spec.Template.Labels)) {
-			row.Risks = append(row.Risks, rules.Risk{Type: services.Kind, Name: name, Message: why.Error()})
-		}
+	for _, name := range slices.Sorted(maps.Keys(left)) {
+		row.Risks = append(row.Risks, rules.Risk{Type: services.Kind, Name: name, Message: left[name].Error()})
 	}
 	return row
 }
 
-// adopt sets what a Deployment becomes, by the first kind that can have it with the Service of its
-// name, or else without, and returns why that Service is left behind.
-func (row *Row) adopt(d *appsv1.Deployment, in *content, preferred []*kinds.Kind) (left error) {
+// selects reports whether a Service selects the pods of a Deployment.
+func selects(service *unstructured.Unstructured, d *appsv1.Deployment) bool {
+	selector, _, _ := unstructured.NestedStringMap(service.Object, "spec", "selector") // Another type selects nothing.
+	return len(selector) > 0 && labels.SelectorFromSet(selector).Matches(labels.Set(d.Spec.Template.Labels))
+}
+
+// selecting returns the names of the Services that select the pods of a Deployment, the one that has its name first.
+func (in *content) selecting(d *appsv1.Deployment) (names []string) {
+	for name, service := range in.services {
+		if selects(service, d) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	if at, found := slices.BinarySearch(names, d.Name); found {
+		names = slices.Insert(slices.Delete(names, at, at+1), 0, d.Name)
+	}
+	return names
+}
+
+// adopt sets what a Deployment becomes, by the first kind that can have it with one of the Services that select its pods,
+// or else without, and returns why the other Services are left behind.
+func (row *Row) adopt(d *appsv1.Deployment, in *content, preferred []*kinds.Kind) (left map[string]error) {
+	left = map[string]error{}
 	try := func(s *corev1.Service) (first error) {
 		for _, kind := range preferred {
 			_, err := (&Adoption{}).decide(kind, nil, d, s)
 			if err == nil {
-				row.Becomes, row.WithService = kind.GVK.Kind, s != nil
+				row.Becomes = kind.GVK.Kind
 				return nil
 			}
 			first = cmp.Or(first, err)
 		}
 		return first
 	}
-	if u := in.services[d.Name]; u != nil {
+	for _, name := range in.selecting(d) {
 		s := &corev1.Service{}
-		if left = decode(u, s); left == nil {
+		err := decode(in.services[name], s)
+		switch {
+		case row.WithService:
+			err = fmt.Errorf("service %q stays as it is: an object has one Service, and this one has service %q", name, row.Service)
+		case err == nil:
 			render.SetDefaults(s)
-			left = try(s)
+			err = try(s)
+		}
+		if err != nil {
+			left[name] = err
+		} else {
+			row.WithService, row.Service = true, name
 		}
 	}
 	if row.Becomes == "" {

@@ -95,7 +95,7 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	if o.restored {
 		return o.giveRestored(ctx, args)
 	}
-	key, withService, err := named(args)
+	key, service, err := named(args)
 	if err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func (o *adoptOptions) run(ctx context.Context, args []string) error {
 	key.Namespace = namespace
 	return again(func() error {
 		adoption := &adopt.Adoption{Client: c, FieldManager: fieldManager}
-		if err := adoption.Prepare(ctx, kind, key, withService); err != nil {
+		if err := adoption.Prepare(ctx, kind, key, service); err != nil {
 			return err
 		}
 		return o.proceed(ctx, adoption, kind.Singular()+"/"+key.Name, args)
@@ -175,25 +175,24 @@ func (o *adoptOptions) explain(adoption *adopt.Adoption) {
 	}
 }
 
-// named returns the name that deployment/NAME and service/NAME have, and whether there is a
-// Service.
-func named(args []string) (key client.ObjectKey, withService bool, err error) {
-	const wayOut = "name deployment/NAME, and service/NAME if its Service of the same name is adopted as well"
+// named returns the name in deployment/NAME, and that in service/NAME, "" if there is none.
+func named(args []string) (key client.ObjectKey, service string, err error) {
+	const wayOut = "name deployment/NAME, and service/NAME if its Service is adopted as well"
 	if len(args) == 0 {
-		return key, false, usage("%s; or use --report", wayOut)
+		return key, "", usage("%s; or use --report", wayOut)
 	}
 	for i, arg := range args {
 		resource, name, ok := strings.Cut(arg, "/")
 		resource, _, _ = strings.Cut(strings.ToLower(resource), ".")
 		isService := slices.Contains([]string{"service", "services", "svc"}, resource)
-		switch {
-		case !ok || name == "" || isService != (i == 1) || !isService && !slices.Contains([]string{"deployment", "deployments", "deploy"}, resource):
-			return key, false, usage("%q: %s", arg, wayOut)
-		case i == 1 && name != key.Name:
-			return key, false, usage("a Service of another name cannot be adopted, because the Service of an object has its name: "+
-				"adopt deployment/%s alone; service/%s stays as it is, and continues to select its pods", key.Name, name)
+		if !ok || name == "" || isService != (i == 1) || !isService && !slices.Contains([]string{"deployment", "deployments", "deploy"}, resource) {
+			return key, "", usage("%q: %s", arg, wayOut)
 		}
-		key.Name, withService = name, isService
+		if isService {
+			service = name
+		} else {
+			key.Name = name
+		}
 	}
-	return key, withService, nil
+	return key, service, nil
 }

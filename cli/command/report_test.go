@@ -105,7 +105,10 @@ var corpus = map[string]running{
 	"service":                {nil, []client.Object{serviceNamed("web", nil)}, "App+Service |"},
 	"service-headless":       {nil, []client.Object{serviceNamed("web", func(s *corev1.ServiceSpec) { s.ClusterIP = "None" })}, "App+Service |"},
 	"service-load-balancer":  {nil, []client.Object{serviceNamed("web", func(s *corev1.ServiceSpec) { s.Type = "LoadBalancer" })}, "ModelBox+Service |"},
-	"service-other-name":     {nil, []client.Object{serviceNamed("front", nil)}, "App | Service front"},
+	"service-other-name":     {nil, []client.Object{serviceNamed("front", nil)}, "App+Service |"},
+	"service-other-balancer": {nil, []client.Object{serviceNamed("front", func(s *corev1.ServiceSpec) { s.Type = "LoadBalancer" })}, "ModelBox+Service |"},
+	"service-one-of-two":     {nil, []client.Object{serviceNamed("front", nil), serviceNamed("web", func(s *corev1.ServiceSpec) { s.Selector["tier"] = "front" })}, "App+Service | Service web"},
+	"service-no-name":        {nil, []client.Object{serviceNamed("1a", nil)}, "App | Service 1a"},
 	"service-both":           {nil, []client.Object{serviceNamed("web", nil), serviceNamed("b", nil), serviceNamed("a", nil)}, "App+Service | Service a, Service b"},
 	"service-other-selector": {nil, []client.Object{serviceNamed("web", func(s *corev1.ServiceSpec) { s.Selector["tier"] = "front" })}, "App | Service web"},
 	"service-other-pods":     {nil, []client.Object{serviceNamed("front", func(s *corev1.ServiceSpec) { s.Selector["app"] = "x" })}, "App |"},
@@ -145,7 +148,7 @@ var corpus = map[string]running{
 		devices("2", nil)(d, c)
 		liveness(3, nil)(d, c)
 		image("a")(d, c)
-	}, []client.Object{serviceNamed("front", nil)}, "App | Image web, Rollout web, SharedMemory web, LivenessProbe web, Service front"},
+	}, []client.Object{serviceNamed("adopted", nil), serviceNamed("front", nil)}, "App+Service | Image web, Rollout web, SharedMemory web, LivenessProbe web, Service front"},
 	"refused-expressions": {func(d *appsv1.Deployment, _ *corev1.Container) {
 		d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "app", Operator: "Exists"}}
 	}, nil, "is not only of labels |"},
@@ -248,7 +251,7 @@ func TestAdoptReport(t *testing.T) {
 		}
 		args := []string{"adopt", "deployment/" + row.Name, "-n", row.Namespace, "--kind", gocmp.Or(row.Becomes, "App")}
 		if row.WithService {
-			args = append(args, "service/"+row.Name)
+			args = append(args, "service/"+row.Service)
 		}
 		if done := runIn(c, "", args...); (done.code == 0) != (row.Becomes != "") || row.Refused != "" && done.err != "error: "+row.Refused+"\n" {
 			t.Errorf("%s: adopt differs: %+v, and %+v", row.Namespace, done, row)

@@ -19,6 +19,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -228,6 +229,53 @@ func TestAdoptBlocks(t *testing.T) {
 	}
 }
 
+// A Service of another name is taken over with its name, and the object that exists then has no other one.
+func TestAdoptServiceOfAnotherName(t *testing.T) {
+	for name, change := range map[string]func(*corev1.Service){
+		"plain":           func(*corev1.Service) {},
+		"headless":        func(s *corev1.Service) { s.Spec.ClusterIP = corev1.ClusterIPNone },
+		"with node ports": func(s *corev1.Service) { s.Spec.Type = corev1.ServiceTypeNodePort },
+	} {
+		c := newCluster(t)
+		front, second := serviceOf("web"), serviceOf("web")
+		front.Name, second.Name = "front", "second"
+		change(front)
+		c.create(deploymentOf("web", nil, ""), front, second)
+		c.asEditor()
+		if got := c.run("adopt", "deployment/web"); !strings.Contains(got.err, "note: service/front is not adopted: name it") || !strings.Contains(got.err, "note: service/second is not") {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		whole := c.client
+		c.interrupted(2)
+		first := c.run("adopt", "deployment/web", "service/front", "--apply")
+		c.client = whole
+		if got := c.run("adopt", "deployment/web", "service/second", "--apply"); got.code != 1 || !strings.Contains(got.err, `App "web" exists, and its Service is service/front, not "second"`) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		rest := c.run("adopt", "deployment/web", "service/front", "--apply")
+		want(t, result{first.out + rest.out, "", rest.code}, result{strings.ReplaceAll(steps, "service/web", "service/front"), "", 0})
+		before := front.DeepCopy()
+		app := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: c.namespace, Name: "web"}}
+		c.get(app)
+		if c.get(front); app.ServiceName() != "front" || !metav1.IsControlledBy(front, app) || front.UID != before.UID || !reflect.DeepEqual(front.Spec, before.Spec) {
+			t.Errorf("%s: got %+v, %+v", name, app.Spec, front)
+		}
+		if got := c.run("status", "app/web"); !strings.Contains(got.out, "Service/front") || strings.Contains(got.out, "Service/web") {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		c.stdin = `{apiVersion: app.huolala.cn/v1, kind: App, metadata: {name: forged}, spec: {image: "a:1", ports: [{port: 80}], service: {name: front}}}`
+		if got := c.run("plan", "-f", "-"); !strings.Contains(got.out, `conflict: Service "front" already exists and is controlled by App/web`) {
+			t.Errorf("%s: got %+v", name, got)
+		}
+		for _, spec := range []string{`{"service":null}`, `{"service":{"name":"second"}}`} {
+			err := env.Client.Patch(ctx, app, client.RawPatch(types.MergePatchType, []byte(`{"spec":`+spec+`}`)))
+			if !apierrors.IsInvalid(err) || !strings.Contains(err.Error(), "spec.service.name") {
+				t.Errorf("%s: %s: %v", name, spec, err)
+			}
+		}
+	}
+}
+
 // What is said before anything is written, and what is refused with what to do.
 func TestAdoptSays(t *testing.T) {
 	c := newCluster(t)
@@ -280,7 +328,7 @@ conflict: Argo CD application "front" manages Service "web" as well: take it out
 	}{
 		"no Deployment":       {[]string{"service/web"}, `"service/web": name deployment/NAME`},
 		"no name":             {[]string{"deployment"}, `"deployment": name deployment/NAME`},
-		"another Service":     {[]string{"deployment/web", "service/front"}, "adopt deployment/web alone; service/front stays as it is"},
+		"another Service":     {[]string{"deployment/web", "service/front"}, `service "front" selects app=front, and Deployment "web" app=web`},
 		"an absent one":       {[]string{"deployment/none"}, `deployments.apps "none" not found`},
 		"an absent Service":   {[]string{"deployment/other", "service/other"}, `services "other" not found`},
 		"another kind":        {[]string{"deployment/web", "--kind", "Eru"}, "App or ModelBox"},
@@ -288,7 +336,7 @@ conflict: Argo CD application "front" manages Service "web" as well: take it out
 		"another kind of arg": {[]string{"daemonset/web"}, "name deployment/NAME"},
 	} {
 		code := 3
-		if strings.HasSuffix(tc.err, "not found") {
+		if strings.HasSuffix(tc.err, "not found") || strings.Contains(tc.err, "selects") {
 			code = 1
 		}
 		if got := c.run(append([]string{"adopt"}, tc.args...)...); got.code != code || got.out != "" || !strings.Contains(got.err, tc.err) {
