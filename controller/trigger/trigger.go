@@ -99,8 +99,9 @@ func controlledBy(owner schema.GroupKind, obj client.Object) bool {
 }
 
 // Target indexes the objects of a kind by the Deployment in their namespace that they act
-// on. The handlers of this package enqueue them when an object that concerns this Deployment
-// changes, and Oldest returns the one that takes precedence.
+// on, or by the Service in their namespace that they name. The handlers of this package enqueue
+// them when an object that concerns this Deployment changes, and Oldest returns the one that takes
+// precedence.
 type Target[T client.Object] struct {
 	// Client reads the index.
 	Client client.Reader
