@@ -22,10 +22,10 @@ func (p paths) Register(path string, hook http.Handler) { p[path] = hook }
 func TestOnlyTheKindsThatAreServedHaveWebhooks(t *testing.T) {
 	for kinds, want := range map[string][]string{
 		"App,UnitedDeployment": {
-			"/mutate-app-huolala-cn-v1-app", "/mutate-extension-k8s-io-v1-uniteddeployment",
+			"/", "/mutate-app-huolala-cn-v1-app", "/mutate-extension-k8s-io-v1-uniteddeployment",
 			"/validate-app-huolala-cn-v1-app", "/validate-extension-k8s-io-v1-uniteddeployment",
 		},
-		"-App,-Genericdaemon,-UnitedDeployment,-Eru": {"/mutate-model-github-com-v1-modelbox", "/validate-model-github-com-v1-modelbox"},
+		"-App,-Genericdaemon,-UnitedDeployment,-Eru": {"/", "/mutate-model-github-com-v1-modelbox", "/validate-model-github-com-v1-modelbox"},
 	} {
 		var o options
 		flags, got := flag.NewFlagSet("", flag.ContinueOnError), paths{}

@@ -123,6 +123,10 @@ func TestRouteToAServiceOfAnotherName(t *testing.T) {
 		if !strings.Contains(string(route), `"kind":"Service","name":"`+name+`"`) || !strings.Contains(string(route), `"metadata":{"name":"web"}`) {
 			t.Errorf("got %s", route)
 		}
+		o.Route.Split = []modelv1.RouteShare{{Name: name, Weight: 10}}
+		if errs := validateSplit(nil, o.ServiceName("web"), o.Route.Split); len(errs) != 1 {
+			t.Errorf("a share of its own Service: %v", errs)
+		}
 	}
 }
 

@@ -235,7 +235,7 @@ type AppStatus struct {
 // +kubebuilder:printcolumn:name="Updated",type=integer,priority=1,JSONPath=`.status.updatedReplicas`
 // +kubebuilder:printcolumn:name="Address",type=string,priority=1,JSONPath=`.status.address`
 // +kubebuilder:validation:XValidation:rule="oldSelf.hasValue() || (self.metadata.name.size() <= 63 && self.metadata.name.matches('^[a-z]([-a-z0-9]*[a-z0-9])?$'))",optionalOldSelf=true,message="metadata.name must be a valid Service name: at most 63 characters, lower-case letters, digits and dashes, starting with a letter"
-// +kubebuilder:validation:XValidation:rule="!has(self.spec.route) || !has(self.spec.route.split) || self.spec.route.split.all(s, s.name != (has(self.spec.service) && has(self.spec.service.name) && self.spec.service.name != '' ? self.spec.service.name : self.metadata.name))",message="may not name the Service of the object itself, which has what remains of 100 percent",fieldPath=".spec.route.split"
+// +kubebuilder:validation:XValidation:rule=`!has(self.spec.route) || !has(self.spec.route.split) || self.spec.route.split.all(s, s.name != (has(self.spec.service) && has(self.spec.service.name) && self.spec.service.name != "" ? self.spec.service.name : self.metadata.name))`,message="may not name the Service of the object itself, which has what remains of 100 percent",fieldPath=".spec.route.split"
 type App struct {
 	metav1.TypeMeta `json:",inline"`
 
