@@ -34,12 +34,12 @@ func newAdopt(env Env) *cobra.Command {
 		Use:     "adopt deployment/NAME [service/NAME] | --report [-A | -f FILE|FOLDER|-] | --restored KIND/NAME",
 		GroupID: online,
 		Short:   "Adopt a running Deployment and its Service without a restart",
-		Long: `Print the App, or the ModelBox, whose Deployment and Service are those that run already. What has no field of
-its own is in spec.podTemplate, and spec.selector keeps the selector. With --apply, the operator takes them over: no pod
-restarts, and the Service keeps its address.
+		Long: `Print the App, or the ModelBox, whose Deployment and Service are those that run, with an autoscaler and a
+budget of its name. What has no field of its own is in spec.podTemplate, and spec.selector keeps the selector. With
+--apply, the operator takes them over: no pod restarts, and the Service keeps its address.
 
 Without --apply nothing is written. It refuses what it cannot take over without a change of the pods, and says what to
-do instead. What else manages the two, what the operator will change of them, and what the object does not have is printed
+do instead. What else manages them, what the operator will change of them, and what the object does not have is printed
 on the standard error first; with --apply, another manager is an error, unless --force is set. --dry-run prints the steps of
 --apply, which the API server checks (docs/adopt.md).
 
