@@ -88,12 +88,16 @@ func clampEru(part any) {
 	}
 }
 
-// clampList removes items from a list that is too long.
+// results are those that a restart can have. Another version of the operator may have written others.
+var results = []mtsrev1.EruResult{mtsrev1.EruRestarted, mtsrev1.EruSkipped, mtsrev1.EruResultFailed}
+
+// clampList removes items that the schema refuses, and those of a list that is too long.
 func clampList(list any) {
 	switch value := list.(type) {
 	case *[]metav1.Condition:
 		clampConditions(value)
 	case *[]mtsrev1.EruHistory:
+		*value = slices.DeleteFunc(*value, func(h mtsrev1.EruHistory) bool { return !slices.Contains(results, h.Result) })
 		*value = (*value)[:min(len(*value), maxHistory)]
 	case *[]modelv1.ScheduledReplicas:
 		*value = (*value)[:min(len(*value), maxScheduledTimes)]

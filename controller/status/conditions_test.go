@@ -176,7 +176,9 @@ func hostile(seed int64) *randfill.Filler {
 			}
 		},
 		func(p *mtsrev1.EruPhase, _ randfill.Continue) { *p = mtsrev1.EruRunning },
-		func(r *mtsrev1.EruResult, _ randfill.Continue) { *r = mtsrev1.EruSkipped },
+		func(r *mtsrev1.EruResult, c randfill.Continue) {
+			*r = []mtsrev1.EruResult{mtsrev1.EruRestarted, mtsrev1.EruSkipped, mtsrev1.EruResultFailed, "", "Another"}[c.Intn(5)]
+		},
 		func(s *modelv1.WorkloadStatus, c randfill.Continue) {
 			c.FillNoCustom(s)
 			s.Selector, s.Address, s.URL = "a=b", "web.team.svc:80", "https://a.example.com/v1"
