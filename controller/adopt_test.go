@@ -244,15 +244,19 @@ spec: {selector: {matchLabels: {app: web}}, minAvailable: 1}
 		By("keeping it")
 		Expect(env.Client.Patch(ctx, front.DeepCopy(), client.RawPatch(types.MergePatchType, []byte(`{"spec":{"ports":[{"name":"web","port":81}]}}`)))).To(Succeed())
 		Eventually(func() int32 { return get(ctx, front.DeepCopy()).Spec.Ports[0].Port }).Should(BeEquivalentTo(80))
+		Eventually(message(ctx, other)).Should(ContainSubstring(`Service "front" already exists and is controlled by App/web`))
+		Expect(env.Client.Delete(ctx, other)).To(Succeed()) // It could be the first to create it.
 		Expect(env.Client.Delete(ctx, front.DeepCopy())).To(Succeed())
 		Eventually(func() bool {
 			again := &corev1.Service{}
 			err := env.Client.Get(ctx, client.ObjectKeyFromObject(front), again)
 			return err == nil && again.UID != front.UID && metav1.IsControlledBy(again, app)
 		}).Should(BeTrue())
-		Expect(message(ctx, other)()).To(ContainSubstring(`Service "front" already exists and is controlled by App/web`))
 
 		By("leaving it to another one")
+		other.ObjectMeta = metav1.ObjectMeta{Namespace: named.Namespace, Name: "other"}
+		Expect(env.Client.Create(ctx, other)).To(Succeed())
+		Eventually(readiness(ctx, other)).Should(Equal("False NameConflict"))
 		Expect(env.Client.Patch(ctx, app, client.RawPatch(types.MergePatchType, []byte(`{"spec":{"ports":null}}`)))).To(Succeed())
 		Eventually(func() bool {
 			gone := env.Client.Get(ctx, client.ObjectKeyFromObject(front), front)
