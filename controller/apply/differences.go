@@ -10,7 +10,6 @@ import (
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
@@ -20,8 +19,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
@@ -38,7 +39,7 @@ var kubernetes = sync.OnceValue(func() managedfields.TypeConverter { return appl
 // write, because admission changed or removed them. What the API server itself completes or rounds
 // is no such field.
 func rewritten(desired, answer client.Object) []string {
-	if equality.Semantic.DeepDerivative(desired, answer) {
+	if isKept(desired, answer) {
 		return nil
 	}
 	found := lacking(compare(desired, answer))
@@ -53,6 +54,16 @@ func rewritten(desired, answer client.Object) []string {
 	return slices.Clip(paths[:min(len(paths), maxRewritten)])
 }
 
+// isKept reports whether an answer has all of a desired state, so that no schema is needed to tell what
+// was rewritten. Nearly every answer is so.
+func isKept(desired, answer client.Object) bool {
+	have := cache.ValueOf(answer).AsMap()
+	return cache.ValueOf(desired).AsMap().Iterate(func(key string, want value.Value) bool {
+		in, found := have.Get(key)
+		return slices.Contains(ignored, key) || found && contains(in, want)
+	})
+}
+
 // completed returns those of some differing fields whose desired value is a part of the value in
 // the response: one that is merged as a whole, in which the API server has set defaults.
 func completed(differing *fieldpath.Set, desired, answer client.Object) *fieldpath.Set {
@@ -64,33 +75,36 @@ func completed(differing *fieldpath.Set, desired, answer client.Object) *fieldpa
 	}
 	for path := range differing.All() {
 		only := fieldpath.NewSet(path)
-		if contains(have.ExtractItems(only).AsValue().Unstructured(), want.ExtractItems(only).AsValue().Unstructured()) {
+		if contains(have.ExtractItems(only).AsValue(), want.ExtractItems(only).AsValue()) {
 			out.Insert(path.Copy())
 		}
 	}
 	return out
 }
 
-// contains reports whether a value has all that another one has, in lists of the same length.
-func contains(have, want any) bool {
-	switch want := want.(type) {
-	case map[string]any:
-		in, ok := have.(map[string]any)
-		for key, value := range want {
-			member, found := in[key]
-			ok = ok && found && contains(member, value)
+// contains reports whether a value has all that another one has, in lists of the same length. Null is
+// no value, as the zero creationTimestamp of a desired state is.
+func contains(have, want value.Value) bool {
+	switch {
+	case want.IsNull():
+		return true
+	case want.IsMap():
+		return have.IsMap() && want.AsMap().Iterate(func(key string, member value.Value) bool {
+			in, found := have.AsMap().Get(key)
+			return found && contains(in, member)
+		})
+	case want.IsList():
+		if !have.IsList() || have.AsList().Length() != want.AsList().Length() {
+			return false
 		}
-		return ok
-	case []any:
-		in, ok := have.([]any)
-		if ok = ok && len(in) == len(want); ok {
-			for i := range want {
-				ok = ok && contains(in[i], want[i])
+		for i := range want.AsList().Length() {
+			if !contains(have.AsList().At(i), want.AsList().At(i)) {
+				return false
 			}
 		}
-		return ok
+		return true
 	}
-	return equality.Semantic.DeepEqual(have, want)
+	return value.Equals(have, want)
 }
 
 // defaulted returns a desired state with Kubernetes' defaults of a pod template.

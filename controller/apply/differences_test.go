@@ -34,6 +34,9 @@ func TestRewritten(t *testing.T) {
 		"a sidecar": {func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers = append(d.Spec.Template.Spec.Containers, corev1.Container{Name: "mesh"})
 		}, nil},
+		"an argument more": {func(d *appsv1.Deployment) {
+			d.Spec.Template.Spec.Containers[0].Args = append(d.Spec.Template.Spec.Containers[0].Args, "--c")
+		}, []string{`spec.template.spec.containers[name="main"].args`}},
 		"a rounded quantity": {func(d *appsv1.Deployment) {
 			d.Spec.Template.Spec.Containers[0].Resources.Limits[corev1.ResourceCPU] = resource.MustParse("1m")
 		}, nil},

@@ -7,11 +7,13 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 func deployment(change ...func(*appsv1.Deployment)) *appsv1.Deployment {
 	d := &appsv1.Deployment{}
+	d.TypeMeta = metav1.TypeMeta{APIVersion: "apps/v1", Kind: "Deployment"}
 	d.Name, d.Namespace = "box", "default"
 	d.Labels = map[string]string{"a": "b"}
 	d.Spec.Replicas = new(int32(2))

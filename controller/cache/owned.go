@@ -37,7 +37,7 @@ func Stored(obj client.Object) string {
 		return ""
 	}
 	h := hasher{sha256.New()}
-	h.walk(owned, valueOf(obj))
+	h.walk(owned, ValueOf(obj))
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
@@ -53,14 +53,20 @@ func OwnedFields(obj client.Object) *fieldpath.Set {
 		if entry.Manager != api.FieldManager || entry.Subresource != "" || entry.FieldsV1 == nil {
 			continue
 		}
-		if set := fieldpath.NewSet(); set.FromJSON(entry.FieldsV1.GetRawReader()) == nil {
+		set := fieldpath.NewSet()
+		switch err := set.FromJSON(entry.FieldsV1.GetRawReader()); {
+		case err != nil:
+		case owned.Empty(): // Most objects have one entry.
+			owned = set
+		default:
 			owned = owned.Union(set)
 		}
 	}
 	return owned
 }
 
-func valueOf(obj client.Object) value.Value {
+// ValueOf returns an object as a value, which is not converted as a whole.
+func ValueOf(obj client.Object) value.Value {
 	if content, ok := obj.(*unstructured.Unstructured); ok {
 		return value.NewValueInterface(content.Object)
 	}
