@@ -83,8 +83,11 @@ func (r *Reconciler) lookAgain(ctx context.Context, owner kinds.Object, into *mo
 	if into.Failed == "" {
 		return nil
 	}
-	live := &appsv1.Deployment{}
-	err := r.Writer.Live.Get(ctx, client.ObjectKeyFromObject(owner), live)
+	key, live := client.ObjectKeyFromObject(owner), &appsv1.Deployment{}
+	if err := r.Writer.Client.Get(ctx, key, live); err != nil || live.Generation > into.FailedGeneration {
+		return client.IgnoreNotFound(err) // It is the one that was returned to.
+	}
+	err := r.Writer.Live.Get(ctx, key, live)
 	if err == nil && live.Generation == into.FailedGeneration && isComplete(live) {
 		into.Failed, into.FailedGeneration = "", 0
 	}

@@ -81,15 +81,16 @@ func Setup[T status.Object](mgr manager.Manager, obj T, reconciler status.Reconc
 	// Children have the name of their owner, but for a Service in spec.service.name. That of an owner
 	// reference would not do: an object of another owner that prevents the creation of a child is
 	// seen when it is created and when it is deleted.
-	if steps.Watches != nil {
-		named := services[T](mgr, steps.kind)
-		if err := named.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
-			return fmt.Errorf("indexing the names of Services: %w", err)
-		}
-		watches.Watches(&corev1.Service{}, named.EnqueueNamed(), builder.WithPredicates(trigger.ChildChanged(steps.kind.GroupKind())))
-	}
 	for _, child := range children {
-		watches.Watches(child, &handler.EnqueueRequestForObject{}, builder.WithPredicates(trigger.ChildChanged(steps.kind.GroupKind())))
+		changed := builder.WithPredicates(trigger.ChildChanged(steps.kind.GroupKind()))
+		watches.Watches(child, &handler.EnqueueRequestForObject{}, changed)
+		if _, isService := child.(*corev1.Service); isService {
+			named := services[T](mgr, steps.kind)
+			if err := named.Index(context.Background(), mgr.GetFieldIndexer()); err != nil {
+				return fmt.Errorf("indexing the names of Services: %w", err)
+			}
+			watches.Watches(child, named.EnqueueNamed(), changed)
+		}
 	}
 	controller, err := watches.Build(status.NewReconciler(mgr.GetClient(), steps.Writer.Recorder, reconciler,
 		status.Options{Clock: steps.Clock, OnGone: steps.forget}))

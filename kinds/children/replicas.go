@@ -38,3 +38,26 @@ func (o *Object) sleeps() string {
 	}
 	return "a HorizontalPodAutoscaler does not start from 0 replicas; set 1 or more, as by kubectl scale"
 }
+
+// Replicas is spec.replicas in an update of an object. WarnReplicas warns of one that undoes what
+// an autoscaler or a schedule has set.
+type Replicas struct {
+	Meta *metav1.ObjectMeta
+	// Now and Old are whether the object has autoscaling, and had it before. Scheduled is whether
+	// it has or had schedules.
+	Now, Old, Scheduled bool
+	// Sent is spec.replicas of the update, Stored that before; nil is 1.
+	Sent, Stored *int32
+}
+
+// Keep sets replicas to the stored number if a client leaves it out. The schema has set 1 then: an
+// apply of a manifest from which the field was removed, and a replace by one without it, would stop
+// all replicas but one, until the next scheduled time.
+func (r *Replicas) Keep(replicas **int32) {
+	if !r.Now && !r.Old && !r.Scheduled || ptr.Deref(r.Sent, 1) != 1 || ptr.Deref(r.Stored, 1) == 1 {
+		return
+	}
+	if !fieldownership.IsDeclared(r.Meta, "replicas") && !fieldownership.IsPatched(r.Meta, "replicas") {
+		*replicas = new(*r.Stored)
+	}
+}
