@@ -193,11 +193,11 @@ var exceptions = map[string]exception{
 		detail:   `Unsupported value`,
 		examples: []string{`ModelBox {image: "a:1", serviceType: none}`, `ModelBox {image: "a:1", strategy: {type: none}}`, `ModelBox {image: "a:1", defaultProbes: none}`},
 	},
-	"names of sizes": {
-		reason:   "the children don't have the field",
+	"sizes of the cluster": {
+		reason:   "the children don't have the field, and the values of a size are stored by admission alone",
 		path:     `spec\.resourceType`,
-		detail:   `must be a DNS-1123 label`,
-		examples: []string{`ModelBox {image: "a:1", resourceType: None, resources: {limits: {cpu: "1"}}}`},
+		detail:   `must be a DNS-1123 label|admission has not set the values of this size`,
+		examples: []string{`ModelBox {image: "a:1", resourceType: None, resources: {limits: {cpu: "1"}}}`, `ModelBox {image: "a:1", resourceType: largex}`},
 	},
 	"a step beside a strategy": {
 		reason:   "one of two values would have no effect",

@@ -15,12 +15,15 @@ import (
 
 	. "github.com/onsi/ginkgo/v2"
 	. "github.com/onsi/gomega"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/modelbox-operator/modelbox-operator/kinds"
 	"github.com/modelbox-operator/modelbox-operator/kinds/rules"
 )
 
@@ -204,9 +207,9 @@ func (e *evaluator) evaluate(ctx context.Context, d drawnSpec) evaluation {
 // unservedFields matches the errors for fields that the API server does not know, or not yet serve. Status reports them.
 var unservedFields = regexp.MustCompile("would store it without|field not declared in schema|must specify one of: `fieldRef`")
 
-// storedOtherwise matches values that the API server rounds up, and fields that it removes because the
-// feature they belong to is off. Status reports both.
-var storedOtherwise = regexp.MustCompile(`"(cpu":"[0-9]+u"|protocol":"HTTP3|mode":"none"|bindMountOptions":)`)
+// storedOtherwise matches fields that the API server removes because the feature they belong to is off.
+// Status reports them.
+var storedOtherwise = regexp.MustCompile(`"(protocol":"HTTP3|grpc":\{[^}]*"mode":|bindMountOptions":)`)
 
 // tryChild returns the API server's error for the creation of a child, or for its apply, or that
 // a value of the child is not in what the API server would store.
@@ -214,7 +217,7 @@ func (e *evaluator) tryChild(ctx context.Context, child client.Object) error {
 	GinkgoHelper()
 	data, err := json.Marshal(child)
 	Expect(err).NotTo(HaveOccurred())
-	desired := treeOf(child)
+	desired := treeOf(withDefaults(child))
 	if err := e.client.Create(ctx, child); err != nil {
 		Expect(apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)).To(BeTrue(), "%v\n%s", err, data)
 		return err
@@ -223,6 +226,17 @@ func (e *evaluator) tryChild(ctx context.Context, child client.Object) error {
 		return fmt.Errorf("the API server would store it without %s", path)
 	}
 	return e.apply(ctx, data)
+}
+
+// withDefaults returns a child with Kubernetes' defaults of a pod template, which round quantities up.
+func withDefaults(child client.Object) client.Object {
+	child = child.DeepCopyObject().(client.Object)
+	if template := kinds.PodTemplate(child); template != nil {
+		whole := &corev1.PodTemplate{Template: *template}
+		corev1defaults.SetObjectDefaults_PodTemplate(whole)
+		*template = whole.Template
+	}
+	return child
 }
 
 // storable reports whether the schema accepts an object.
