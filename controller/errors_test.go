@@ -125,7 +125,7 @@ var _ = Describe("an error in any request", Ordered, func() {
 					what, n := kind+": "+request+": "+name, 0
 					obj := prepare(ctx, kind)
 					clk := clocktesting.NewFakePassiveClock(time.Now())
-					c := limit.New(unindexed{seen(func(sent string, do func() error) error {
+					c := limit.New(cached{seen(func(sent string, do func() error) error {
 						if n++; sent == request {
 							return failure(fmt.Sprintf("at %d", n))
 						}

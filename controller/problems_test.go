@@ -112,7 +112,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 		Expect(err).NotTo(HaveOccurred())
 		live, err := client.New(cfg, client.Options{Scheme: env.Client.Scheme()})
 		Expect(err).NotTo(HaveOccurred())
-		r := reconcilerOf(kind, apply.Writer{Access: apply.Access{Client: c, Live: live}, Recorder: recorder}, clk)
+		r := reconcilerOf(kind, apply.Writer{Access: apply.Access{Client: cached{c}, Live: live}, Recorder: recorder}, clk)
 		return func(after time.Duration) reconcile.Result {
 			GinkgoHelper()
 			clk.SetTime(clk.Now().Add(after))

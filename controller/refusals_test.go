@@ -16,11 +16,14 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
+	"github.com/modelbox-operator/modelbox-operator/controller/cache"
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
@@ -158,15 +161,38 @@ var _ = Describe("a response that refuses a write", Ordered, func() {
 	})
 })
 
-// unindexed lists without the field index of the cache, which the API server does not have.
-type unindexed struct{ client.Client }
+// cached reads from the API server what a process reads from its cache: trimmed objects, and none of
+// a kind that the cluster does not have.
+type cached struct{ client.Client }
 
-func (u unindexed) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
+func (c cached) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
+	switch err := c.Client.Get(ctx, key, obj, opts...); {
+	case meta.IsNoMatchError(err):
+		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
+	case err != nil:
+		return err
+	}
+	return trim(obj)
+}
+
+func trim(obj runtime.Object) error {
+	_, err := cache.Trim(obj)
+	object := obj.(client.Object) // One of the own kinds has these still.
+	object.SetLabels(nil)
+	object.SetManagedFields(nil)
+	return err
+}
+
+// List lists without the field index of the cache, which the API server does not have.
+func (c cached) List(ctx context.Context, list client.ObjectList, opts ...client.ListOption) error {
 	var kept []client.ListOption
 	for _, opt := range opts {
 		if _, index := opt.(client.MatchingFields); !index {
 			kept = append(kept, opt)
 		}
 	}
-	return u.Client.List(ctx, list, kept...)
+	if err := c.Client.List(ctx, list, kept...); err != nil {
+		return err
+	}
+	return meta.EachListItem(list, trim)
 }

@@ -85,7 +85,7 @@ func drive() *driven {
 			return c.Get(ctx, key, obj, opts...)
 		},
 	})
-	d.client = limit.New(d.client, d)
+	d.client = limit.New(cached{d.client}, d)
 	return d
 }
 

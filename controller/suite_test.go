@@ -323,7 +323,7 @@ func reconcilerOf(kind string, writer apply.Writer, clk clock.PassiveClock) reco
 	case "ModelBox":
 		return status.NewReconciler[*modelv1.ModelBox](writer.Client, writer.Recorder, &modelbox.Reconciler{Reconciler: steps}, status.Options{Clock: clk})
 	case "UnitedDeployment":
-		return status.NewReconciler(writer.Client, writer.Recorder, uniteddeployment.New(unindexed{writer.Client}, writer.Recorder, clk), status.Options{Clock: clk})
+		return status.NewReconciler(writer.Client, writer.Recorder, uniteddeployment.New(writer.Client, writer.Recorder, clk), status.Options{Clock: clk})
 	case "Eru":
 		return status.NewReconciler(writer.Client, writer.Recorder, &eru.Reconciler{Client: writer.Client, Recorder: writer.Recorder, Clock: clk}, status.Options{Clock: clk})
 	case "App":
@@ -341,8 +341,7 @@ func reconcileWith(ctx context.Context, c client.Client, obj client.Object) erro
 
 // writerWith returns a writer that discards its events.
 func writerWith(c client.Client, live client.Reader) apply.Writer {
-	c = unindexed{c}
-	return apply.Writer{Access: apply.Access{Client: c, Live: live}, Recorder: events.NewFakeRecorder(100)}
+	return apply.Writer{Access: apply.Access{Client: cached{c}, Live: live}, Recorder: events.NewFakeRecorder(100)}
 }
 
 func requestFor(obj client.Object) reconcile.Request {

@@ -51,7 +51,7 @@ func readPage(ctx context.Context, from toolscache.ListerWithContext, opts metav
 		return nil, err
 	}
 	return page, meta.EachListItem(page, func(obj runtime.Object) error {
-		_, err := trim(obj)
+		_, err := Trim(obj)
 		return err
 	})
 }

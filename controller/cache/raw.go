@@ -49,7 +49,7 @@ func New(config *rest.Config, opts ctrlcache.Options) (ctrlcache.Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts.Scheme, opts.DefaultTransform, opts.NewInformer = c.stored, trim, newInformer
+	opts.Scheme, opts.DefaultTransform, opts.NewInformer = c.stored, Trim, newInformer
 	opts.ReaderFailOnMissingInformer = true // A read would start one, and wait for it, of a kind that the cluster has no more.
 	c.Cache, err = ctrlcache.New(config, opts)
 	return c, err

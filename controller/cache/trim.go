@@ -33,10 +33,10 @@ const (
 	maxConditions = 8
 )
 
-// trim removes from an object all that the controllers do not read, so that it takes no more than
+// Trim removes from an object all that the controllers do not read, so that it takes no more than
 // maxContent beside its Go struct, however large it is. What our field manager owns in it becomes a
 // hash, see Stored. It is a TransformFunc, and changes nothing in an object that has passed it.
-func trim(in any) (any, error) {
+func Trim(in any) (any, error) {
 	obj, ok := in.(client.Object)
 	if !ok {
 		return in, nil
@@ -62,7 +62,8 @@ func (left *budget) keep(obj client.Object, meta metav1.ObjectMeta) {
 	switch obj := obj.(type) {
 	case *appsv1.Deployment:
 		*obj = appsv1.Deployment{ObjectMeta: meta, Status: obj.Status, Spec: appsv1.DeploymentSpec{
-			Replicas: obj.Spec.Replicas, Paused: obj.Spec.Paused, Selector: left.selector(obj.Spec.Selector), Template: left.template(&obj.Spec.Template),
+			Replicas: obj.Spec.Replicas, Paused: obj.Spec.Paused, ProgressDeadlineSeconds: obj.Spec.ProgressDeadlineSeconds,
+			Selector: left.selector(obj.Spec.Selector), Template: left.template(&obj.Spec.Template),
 		}}
 		obj.Status.Conditions = left.deploymentConditions(obj.Status.Conditions)
 	case *appsv1.DaemonSet:
@@ -104,7 +105,7 @@ func (left *budget) deploymentConditions(all []appsv1.DeploymentCondition) (kept
 		kept = append(kept, appsv1.DeploymentCondition{
 			Type:   appsv1.DeploymentConditionType(left.cut(string(c.Type))),
 			Status: corev1.ConditionStatus(left.cut(string(c.Status))), Reason: left.cut(c.Reason), Message: left.cut(c.Message),
-			LastTransitionTime: c.LastTransitionTime,
+			LastTransitionTime: c.LastTransitionTime, LastUpdateTime: c.LastUpdateTime,
 		})
 	}
 	return kept
@@ -172,7 +173,8 @@ func (left *budget) metadata(obj client.Object) metav1.ObjectMeta {
 			UID: types.UID(left.cut(string(owner.UID))), Controller: new(true),
 		}}
 	}
-	meta.Annotations = left.annotations(obj.GetAnnotations(), append(mtsrev1.Annotations(), api.AnnotationRevision, api.AnnotationRolloutNow)...)
+	meta.Annotations = left.annotations(obj.GetAnnotations(), append(mtsrev1.Annotations(),
+		api.AnnotationRevision, api.AnnotationRolloutNow, appsv1.DeprecatedTemplateGeneration)...)
 	return meta
 }
 

@@ -26,7 +26,7 @@ import (
 
 func trimmed[T client.Object](t *testing.T, obj T) T {
 	t.Helper()
-	out, err := trim(obj)
+	out, err := Trim(obj)
 	if err != nil {
 		t.Fatal(err)
 	}

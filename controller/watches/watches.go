@@ -130,8 +130,8 @@ func (w *Watches) resume(ctx context.Context, block *children.Block) (known bool
 	return true
 }
 
-// Runs reports whether the informer of a block runs.
-func (w *Watches) Runs(block *children.Block) bool { return w != nil && w.starts[block].Runs() }
+// Runs reports whether the informer of a block runs. A reader without informers reads all kinds.
+func (w *Watches) Runs(block *children.Block) bool { return w == nil || w.starts[block].Runs() }
 
 // Access returns how the children of a block are read and written, nil for that of all other kinds.
 func (w *Watches) Access(block *children.Block) *apply.Access {
