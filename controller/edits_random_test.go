@@ -206,10 +206,13 @@ func (d editDrawer) tryChild(ctx context.Context) string {
 	defer deleteOwner(ctx, owner)
 	controller := drive()
 	controller.settled(ctx, owner)
-	Expect(patchOwner(ctx, owner, imagePatch("registry.example.com/applied:1"))).To(Succeed())
-	controller.settled(ctx, owner)
 	kinds := slices.Sorted(maps.Keys(childrenOf(ctx, owner)))
 	e.Child = kinds[d.IntN(len(kinds))]
+	created, err := childOf(ctx, owner, e.Child)
+	Expect(err).NotTo(HaveOccurred())
+	// A plain create owns the API server's defaults as well. The apply of a repair owns what is desired.
+	Expect(childEdit{Merge: json.RawMessage(`{"metadata":{"labels":null}}`)}.send(ctx, created)).To(Succeed())
+	controller.settled(ctx, owner)
 	before, err := childOf(ctx, owner, e.Child)
 	Expect(err).NotTo(HaveOccurred())
 	e.Patch = d.edit(d.below(spot{path: "/spec", value: before.Object["spec"]}))

@@ -154,10 +154,18 @@ func (w Writer) update(ctx context.Context, owner *Owner, child *Child, recorded
 	}
 	child.Live = answer
 	if recorded.Stored != "" && cache.Stored(answer) != before {
-		w.Recorder.Eventf(owner.Object, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s",
-			kinds.KindOf(live), live.GetName(), first(changed(live, answer)), limit.Describe(limit.Manager(live)))
+		w.sendRepaired(owner, live, answer)
 	}
 	return Refused("applying", child.Desired, missingVolumes(child.Desired, answer))
+}
+
+// sendRepaired emits an event if an apply reverted anything. It reverts nothing where another manager
+// changed a default that a plain create owned, which is left alone.
+func (w Writer) sendRepaired(owner *Owner, live, answer client.Object) {
+	if reverted := changed(live, answer); len(reverted) > 0 {
+		w.Recorder.Eventf(owner.Object, nil, corev1.EventTypeNormal, "Repaired", "Apply", "%s %q: reverted %s, modified by %s",
+			kinds.KindOf(live), live.GetName(), reverted[0], limit.Describe(limit.Manager(live)))
+	}
 }
 
 // apply writes the desired fields by a forced server-side apply, and returns the response. An apply
