@@ -125,14 +125,14 @@ var _ = Describe("an error in any request", Ordered, func() {
 					what, n := kind+": "+request+": "+name, 0
 					obj := prepare(ctx, kind)
 					clk := clocktesting.NewFakePassiveClock(time.Now())
-					c := limit.New(cached{seen(func(sent string, do func() error) error {
+					live := seen(func(sent string, do func() error) error {
 						if n++; sent == request {
 							return failure(fmt.Sprintf("at %d", n))
 						}
 						return do()
-					})}, clk)
-					writer, texts := writerWith(c, c), map[string]bool{}
-					writer.Client = c // The limiter knows it by its type.
+					})
+					writer, texts := writerWith(live, live), map[string]bool{}
+					writer.Client = limit.New(writer.Client, clk) // The limiter knows it by its type.
 					reconciler := reconcilerOf(kind, writer, clk)
 					for range 4 {
 						_, _ = reconciler.Reconcile(ctx, requestFor(obj))
