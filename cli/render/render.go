@@ -13,11 +13,13 @@ import (
 
 	"github.com/pmezard/go-difflib/difflib"
 	appsv1 "k8s.io/api/apps/v1"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	appsv1defaults "k8s.io/kubernetes/pkg/apis/apps/v1"
+	autoscalingv2defaults "k8s.io/kubernetes/pkg/apis/autoscaling/v2"
 	corev1defaults "k8s.io/kubernetes/pkg/apis/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -125,5 +127,7 @@ func SetDefaults(child client.Object) {
 		appsv1defaults.SetObjectDefaults_DaemonSet(child)
 	case *corev1.Service:
 		corev1defaults.SetObjectDefaults_Service(child)
+	case *autoscalingv2.HorizontalPodAutoscaler:
+		autoscalingv2defaults.SetObjectDefaults_HorizontalPodAutoscaler(child)
 	}
 }
