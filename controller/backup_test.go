@@ -9,6 +9,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 	"sync/atomic"
 
 	. "github.com/onsi/ginkgo/v2"
@@ -43,7 +44,7 @@ var _ = Describe("what was backed up and deleted", Ordered, ContinueOnFailure, f
 	DescribeTable("is restored as it was",
 		func(ctx SpecContext, restore func(*backup)) {
 			var restored atomic.Int32
-			names := servedManifests()
+			names := sampledManifests()
 			each(names, func(of string) {
 				b := newBackup(ctx, of)
 				restore(b)
@@ -108,6 +109,18 @@ func servedManifests() []string {
 		names = slices.DeleteFunc(names, func(of string) bool { return laterFields.Match(ownerManifests[of]) })
 	}
 	return names
+}
+
+// sampledManifests are those with most fields, with every block, and of an adopted Deployment, and some others with each
+// seed. make test-long takes all.
+func sampledManifests() []string {
+	GinkgoHelper()
+	i := GinkgoRandomSeed()
+	return slices.DeleteFunc(servedManifests(), func(of string) bool {
+		i++
+		always := strings.HasSuffix(of, "/everything") || of == "modelbox/children" || of == "app/adopted"
+		return !thoroughly && !always && i%8 != 0
+	})
 }
 
 // newStored creates an object of a golden test, as admission leaves it, waits until it is ready, and reads it and its children.

@@ -31,7 +31,7 @@ var _ = Describe("API servers of two versions on one etcd", Ordered, func() {
 		DeferCleanup(end)
 		var stored []*backup
 		var mu sync.Mutex
-		each(servedManifests(), func(of string) {
+		each(sampledManifests(), func(of string) {
 			b := newStored(ctx, of)
 			mu.Lock()
 			defer mu.Unlock()

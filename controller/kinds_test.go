@@ -138,7 +138,7 @@ var _ = Describe("every kind", func() {
 	kinds := slices.Sorted(maps.Keys(all))
 
 	It("is silent at rest and after a restart", func() {
-		const count = 20
+		const count = 5
 		namespaces := map[string]string{}
 		for _, kind := range kinds {
 			namespaces[kind] = newNamespace()

@@ -49,7 +49,7 @@ var _ = Describe("stored objects that cannot be decoded", long, func() {
 	It("stop no other object, of any kind, and cost nothing at rest", func() {
 		ctx, namespace := context.Background(), newNamespace()
 		DeferCleanup(removeAll, namespace)
-		count, seed := 40, uint64(1) // Hostile objects of each kind.
+		count, seed := 16, uint64(1) // Hostile objects of each kind.
 		if thoroughly {
 			count, seed = 2000, uint64(GinkgoRandomSeed())
 		}
@@ -184,19 +184,16 @@ var _ = Describe("a value that cannot be decoded", func() {
 func storeBoth(ctx context.Context, all []*hostiles, count int) {
 	GinkgoHelper()
 	for _, h := range all {
-		h.store(ctx, count/2, nil)
-		h.crd.loosen(ctx)
 		DeferCleanup(func() { h.crd.restore(ctx) })
 	}
-	for _, h := range all {
+	each(all, func(h *hostiles) {
+		h.store(ctx, count/2, nil)
+		h.crd.loosen(ctx)
 		Eventually(h.crd.accepts(ctx)).Should(BeTrue())
 		h.store(ctx, count-count/2, extremes.Nasty())
-		h.crd.tighten(ctx)
-	}
-	for _, h := range all {
 		h.crd.restore(ctx)
 		Expect(h.stored.Load()).To(BeNumerically(">", count/4), "too few were stored")
-	}
+	})
 }
 
 // storeDrawn stores objects of the golden files of which up to three fields have other values, so that most of their spec is in effect.
@@ -227,10 +224,10 @@ func storeDrawn(ctx context.Context, namespace string, count int, seed uint64) {
 	Expect(stored).To(BeNumerically(">", count/2), "too few were stored")
 }
 
-// goodOnes returns ten objects of a kind with valid specs.
+// goodOnes returns objects of a kind with valid specs.
 func goodOnes(ctx context.Context, g guarantee, namespace, kind string) []status.Object {
 	GinkgoHelper()
-	good := make([]status.Object, 10)
+	good := make([]status.Object, 4)
 	for i := range good {
 		named := metav1.ObjectMeta{Namespace: namespace, Name: fmt.Sprintf("%s-%d", strings.ToLower(kind), i)}
 		if g.before != nil {
@@ -453,16 +450,10 @@ func (c *testCRD) loosen(ctx context.Context) {
 	})
 }
 
-// tighten installs the CRD of this release.
-func (c *testCRD) tighten(ctx context.Context) {
-	GinkgoHelper()
-	c.apply(ctx, c.strict.Spec.Versions[0].Schema.OpenAPIV3Schema)
-}
-
 // restore installs the CRD of this release, and waits until it is in effect.
 func (c *testCRD) restore(ctx context.Context) {
 	GinkgoHelper()
-	c.tighten(ctx)
+	c.apply(ctx, c.strict.Spec.Versions[0].Schema.OpenAPIV3Schema)
 	Eventually(c.accepts(ctx)).Should(BeFalse())
 }
 
