@@ -14,14 +14,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	clocktesting "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/modelbox-operator/modelbox-operator/api"
 	appv1 "github.com/modelbox-operator/modelbox-operator/api/app/v1"
 	modelv1 "github.com/modelbox-operator/modelbox-operator/api/model/v1"
-	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 )
 
 // configMap returns a ConfigMap with one value.
@@ -102,7 +100,7 @@ var _ = Describe("restartOnChange", func() {
 	})
 
 	It("makes one revision of a file that has the object before its ConfigMaps", func() {
-		for n := 1; n <= 3; n++ {
+		each([]int{1, 2, 3}, func(n int) {
 			named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
 			var names []string
 			for i := range n {
@@ -119,30 +117,7 @@ var _ = Describe("restartOnChange", func() {
 				g.Expect(deployment.Generation).To(BeEquivalentTo(1))
 				g.Expect(linesOf(ctx, named)()).To(HaveEach(HaveLen(16)))
 			}, "3s").Should(Succeed())
-		}
-	})
-
-	It("is a part of the pod template of each kind, and only with the field", func() {
-		namespace := newNamespace()
-		Expect(env.Client.Create(ctx, configMap(namespace, "a", "1"))).To(Succeed())
-		volume := &runtime.RawExtension{Raw: []byte(`{"spec":{"volumes":[{"name":"v","configMap":{"name":"a"}}]}}`)}
-		named := func(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: namespace, Name: name} }
-		const referenced = modelv1.RestartOnChangeReferenced
-		for _, obj := range []client.Object{
-			&modelv1.ModelBox{ObjectMeta: named("box"), Spec: modelv1.ModelBoxSpec{Image: "a:1", PodTemplate: volume, RestartOnChange: referenced}},
-			&modelv1.ModelBox{ObjectMeta: named("plain"), Spec: modelv1.ModelBoxSpec{Image: "a:1", PodTemplate: volume, RestartOnChange: modelv1.RestartOnChangeNone}},
-			&mydomainv1beta1.Genericdaemon{ObjectMeta: named("daemon"), Spec: mydomainv1beta1.GenericdaemonSpec{Image: "a:1", PodTemplate: volume, RestartOnChange: referenced}},
-		} {
-			Expect(env.Client.Create(ctx, obj)).To(Succeed())
-		}
-		annotation := func(template *corev1.PodTemplateSpec) string {
-			return template.Annotations[api.AnnotationConfiguration]
-		}
-		set := &appsv1.DaemonSet{ObjectMeta: named("daemon")}
-		Eventually(linesOf(ctx, named("box"))).Should(HaveKeyWithValue("ConfigMap/a", HaveLen(16)))
-		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(set), set) }).Should(Succeed())
-		Expect(annotation(&set.Spec.Template)).To(MatchRegexp("^ConfigMap/a [0-9a-f]{16}$"))
-		Eventually(func() map[string]string { return linesOf(ctx, named("plain"))() }).Should(And(Not(BeNil()), BeEmpty()))
+		})
 	})
 
 	It("waits while the namespace is frozen, and rolls out once afterwards", func() {
@@ -176,59 +151,11 @@ var _ = Describe("restartOnChange", func() {
 	})
 })
 
-var _ = Describe("a controller that dies while it rolls out changed configuration", Ordered, func() {
+var _ = Describe("configuration that changes while a window is closed", Ordered, func() {
 	BeforeAll(alone)
 	ctx := context.Background()
 
-	DescribeTable("rolls out once", func(waiting string, writes int) {
-		prepare := func() (*appv1.App, map[string]string) {
-			named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
-			app, settings := configured(named, "a"), configMap(named.Namespace, "a", "1")
-			if waiting == "WaitingForWindow" {
-				app.Spec.Windows = windowAt(time.Now().AddDate(0, 6, 0))
-			}
-			Expect(env.Client.Create(ctx, settings)).To(Succeed())
-			Expect(env.Client.Create(ctx, app)).To(Succeed())
-			Expect(reconcileWith(ctx, env.Client, app)).To(Succeed())
-			rollOut(ctx, named)
-			Expect(reconcileWith(ctx, env.Client, app)).To(Succeed())
-			if waiting == "Frozen" {
-				change(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: named.Namespace}},
-					func(n *corev1.Namespace) { n.Annotations = map[string]string{api.AnnotationFrozen: ""} })
-			}
-			before := linesOf(ctx, named)()
-			change(ctx, settings, setValue("2"))
-			return app, before
-		}
-		for n := 1; n <= writes; n++ {
-			for _, after := range []bool{false, true} {
-				By(fmt.Sprintf("write %d of %d, after it: %t", n, writes, after))
-				app, before := prepare()
-				crashing, next, settled := &crashingClient{diesAt: n, after: after}, &crashingClient{}, &crashingClient{}
-				Expect(reconcileWith(ctx, crashing.client(), app)).To(MatchError(errDied))
-				Expect(reconcileWith(ctx, next.client(), app)).To(Succeed())
-				const again = 1 // The apply of a child that was written, which changes nothing.
-				Expect(next.writes).To(BeNumerically("<=", writes-n+1+again), "what is done is not done again")
-				Expect(reconcileWith(ctx, settled.client(), app)).To(Succeed())
-				Expect(settled.writes).To(BeZero())
-				deployment := get(ctx, &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: app.Namespace, Name: app.Name}})
-				if now := linesOf(ctx, deployment.ObjectMeta)(); waiting != "" {
-					Expect(now).To(Equal(before))
-					Expect(deployment.Generation).To(Equal(int64(1)))
-					Expect(readiness(ctx, app)()).To(Equal("False " + waiting))
-				} else {
-					Expect(now).NotTo(Equal(before))
-					Expect(deployment.Generation).To(Equal(int64(2)))
-				}
-			}
-		}
-	},
-		Entry("the ownership of fields, the Deployment, status", "", 3),
-		Entry("status alone, while the namespace is frozen", "Frozen", 1),
-		Entry("status alone, while no window is open", "WaitingForWindow", 1),
-	)
-
-	It("rolls out what changed meanwhile once, in another process, when a window opens", func() {
+	It("is rolled out once, in another process, when the window opens", func() {
 		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "web"}
 		app, settings, opens := configured(named, "a"), configMap(named.Namespace, "a", "1"), time.Date(2026, 3, 1, 2, 0, 0, 0, time.UTC)
 		app.Spec.Windows = windowAt(opens)

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -106,6 +107,10 @@ var _ = Describe("an error in any request", Ordered, func() {
 		"unavailable": func(text string) error { return apierrors.NewServiceUnavailable(text) },
 		"timeout":     func(text string) error { return apierrors.NewTimeoutError(text, 1) },
 		"overloaded":  func(text string) error { return apierrors.NewTooManyRequests(text, 1) },
+		"another": func(text string) error { // Its message is longer than one of a condition.
+			message := text + strings.Repeat("箱 ", 40_000)
+			return &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusTeapot, Reason: "a policy's own words", Message: message}}
+		},
 		"no response": func(text string) error { return errors.New(text) },
 	}
 

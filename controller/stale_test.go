@@ -199,7 +199,12 @@ var _ = Describe("an object of the cache that is older than the stored one", Ord
 		existing(ctx, named)
 		ud := united(named, "holder", 3)
 		Expect(env.Client.Create(ctx, ud)).To(Succeed())
-		Expect(reconcileWith(ctx, refusing(errDied, func(verb string, _ any) bool { return verb == "scale" }), ud)).To(MatchError(errDied))
+		Expect(reconcileWith(ctx, intercepted(func(verb string, _ any, do func() error) error {
+			if verb == "scale" {
+				return errDied
+			}
+			return do()
+		}), ud)).To(MatchError(errDied))
 		d := drive()
 		d.behind(ctx, ud)
 		Expect(ud.Status.Conditions).NotTo(BeEmpty())

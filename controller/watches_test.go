@@ -213,8 +213,10 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		installCRD(routesCRD)
 		p.pass(ctx, time.Minute, box)
 		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
+		Expect(p.end()).To(Succeed())
 		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Route = nil })
-		Eventually(exists(ctx, httpRoute(named))).Should(BeFalse())
+		startOwn(asController)
+		Eventually(exists(ctx, httpRoute(named))).Should(BeFalse(), "also if the block was removed while no controller ran")
 	})
 
 	It("may come back: nothing waits for what an earlier informer has seen", func(ctx SpecContext) {
@@ -297,17 +299,6 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Eventually(message(ctx, first)).Should(ContainSubstring("Unavailable: the controller cannot list PodMonitor, which spec.monitoring needs"))
 	})
 
-	It("is removed from an object whose block was removed while no controller ran", func(ctx SpecContext) {
-		installCRD(routesCRD)
-		p, box := startOwn(asController), routed(named)
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		Eventually(exists(ctx, httpRoute(named))).Should(BeTrue())
-		Expect(p.end()).To(Succeed())
-		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Route = nil })
-		startOwn(asController)
-		Eventually(exists(ctx, httpRoute(named))).Should(BeFalse())
-	})
-
 	It("needs a permission, which may come and go", func(ctx SpecContext) {
 		installCRD(routesCRD)
 		shipped, err := testenv.Permissions("config/controller/generated/role.yaml", testenv.Every)
@@ -360,23 +351,5 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		Expect(err).NotTo(HaveOccurred())
 		_, beyond := testenv.Compare(append(shipped, component...), requests)
 		Expect(beyond).To(BeEmpty())
-	})
-
-	It("with a name that is taken is not touched", func(ctx SpecContext) {
-		installCRD(monitorsCRD)
-		foreign := podMonitor(named)
-		foreign.Object["spec"] = map[string]any{"selector": map[string]any{}, "podMetricsEndpoints": []any{}}
-		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
-		version := foreign.GetResourceVersion()
-		startOwn(asController)
-		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{
-			Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Children: modelv1.Children{Monitoring: &modelv1.Monitoring{}},
-		}}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		Eventually(readiness(ctx, box)).Should(Equal("False NameConflict"))
-		Expect(strings.ToLower(message(ctx, box)())).To(ContainSubstring("podmonitor"))
-		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Monitoring = nil })
-		Eventually(readiness(ctx, box)).Should(Equal("False Progressing"))
-		Expect(get(ctx, foreign).GetResourceVersion()).To(Equal(version))
 	})
 })

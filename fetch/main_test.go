@@ -26,8 +26,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/modelbox-operator/modelbox-operator/fetch/guard"
 	"github.com/modelbox-operator/modelbox-operator/fetch/report"
 )
@@ -92,16 +90,6 @@ func zipped(t *testing.T, files map[string][]byte) []byte {
 	}
 	w.Close()
 	return out.Bytes()
-}
-
-func zstandard(t *testing.T, content []byte) []byte {
-	t.Helper()
-	w, err := zstd.NewWriter(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Close()
-	return w.EncodeAll(content, nil)
 }
 
 func sum(of []byte) string {
@@ -219,50 +207,6 @@ func TestAModelIsFetched(t *testing.T) {
 	}
 }
 
-func TestEveryFormatIsFetched(t *testing.T) {
-	t.Parallel()
-	all := tarred(t, files)
-	bodies := map[string][]byte{"/a.tar": all, "/a.tar.gz": gzipped(all), "/a.TGZ": gzipped(all), "/a.tar.zst": zstandard(t, all), "/a.zip": zipped(t, files)}
-	server := secure(&contents{bodies: bodies})
-	defer server.Close()
-	for name, body := range bodies {
-		volume := t.TempDir()
-		code, log, last := fetchHere(t, server, volume, "--uri", server.URL+name, "--sha256", sum(body))
-		if code != 0 || !isComplete(t, volume) || len(leftovers(t, volume)) > 0 {
-			t.Error(name, code, last, log)
-		}
-	}
-}
-
-// The hub is a mirror, its files are in directories, and one of them is an archive.
-func TestAModelOfTheHubIsFetched(t *testing.T) {
-	t.Parallel()
-	const commit = "0123456789abcdef0123456789abcdef01234567"
-	archive := tarGzip(t, files)
-	files := map[string][]byte{"config.json": []byte("{}"), "onnx/a/model.bin": []byte("weights"), "onnx/data.tar.gz": archive}
-	var list []string
-	bodies := map[string][]byte{}
-	for name, body := range files {
-		list = append(list, fmt.Sprintf(`{"type":"file","path":%q,"size":%d,"oid":%q,"lfs":{"oid":%q,"size":%d}}`, name, len(body), commit, sum(body), len(body)))
-		bodies["/hub/org/name/resolve/"+commit+"/"+name] = body
-	}
-	bodies["/hub/api/models/org/name/tree/"+commit] = []byte("[" + strings.Join(list, ",") + "]")
-	server := secure(&contents{bodies: bodies})
-	defer server.Close()
-	for _, rule := range []string{"hf://=" + server.URL + "/hub", "https://huggingface.co=" + server.URL + "/hub"} {
-		volume := t.TempDir()
-		code, log, last := fetchHere(t, server, volume, "--uri", "hf://org/name@"+commit, "--mirror", "https://other.test=https://192.0.2.1", "--mirror", rule)
-		if code != 0 || len(leftovers(t, volume)) > 0 {
-			t.Fatal(rule, code, last, log)
-		}
-		for name, want := range files {
-			if got, err := os.ReadFile(filepath.Join(volume, "model", name)); err != nil || !bytes.Equal(got, want) {
-				t.Error(rule, name, len(got), err)
-			}
-		}
-	}
-}
-
 // What a hub lists costs as little memory as what is kept of it: a page of 16 MiB has millions of entries that are nothing.
 func TestAHugeListCostsLittleMemory(t *testing.T) {
 	t.Parallel()
@@ -338,27 +282,6 @@ func TestLastWords(t *testing.T) {
 		if code != 1 || !strings.HasPrefix(last, want) || !strings.HasSuffix(log, last+"\n") || isComplete(t, volume) || len(leftovers(t, volume)) > 0 {
 			t.Errorf("%v: %d %q, want %q; log:\n%s%v", each.args, code, last, want, log, leftovers(t, volume))
 		}
-	}
-}
-
-func TestSharedVolume(t *testing.T) {
-	t.Parallel()
-	archive := tarGzip(t, files)
-	web := &contents{bodies: map[string][]byte{"/a.tgz": archive}, slow: 5 * time.Millisecond}
-	server := secure(web)
-	defer server.Close()
-	volume := t.TempDir()
-	var programs []*program
-	for range 3 {
-		programs = append(programs, newProgram(t, server, volume, "--uri", server.URL+"/a.tgz", "--shared", "--progress-every", "100ms").start(t))
-	}
-	for _, each := range programs {
-		if code := each.code(t); code != 0 {
-			t.Error(code, each.output.String())
-		}
-	}
-	if !isComplete(t, volume) || len(leftovers(t, volume)) > 0 || web.gets.Load() != 1 {
-		t.Error(leftovers(t, volume), web.gets.Load())
 	}
 }
 
@@ -439,17 +362,6 @@ func TestAReadOnlyVolume(t *testing.T) {
 		if code, last := on.run(t, p), p.lastWord(t); code != 1 || !strings.HasPrefix(last, "[Denied] the volume is read-only: fetch into") {
 			t.Error(shared, code, last)
 		}
-	}
-}
-
-func TestAnUntrustedCertificateIsToldAtOnce(t *testing.T) {
-	t.Parallel()
-	server := secure(&contents{})
-	defer server.Close()
-	p := newProgram(t, server, t.TempDir(), "--uri", server.URL+"/a", "--retry-for", "1h")
-	p.Env = append(p.Env, "SSL_CERT_FILE=/dev/null")
-	if code, last := p.start(t).code(t), p.lastWord(t); code != 1 || !strings.HasPrefix(last, "[Refused] ") || !strings.Contains(last, "SSL_CERT_DIR") {
-		t.Error(code, last)
 	}
 }
 

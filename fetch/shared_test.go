@@ -77,41 +77,6 @@ func TestALockWithoutEffect(t *testing.T) {
 	mustHave(t, filepath.Join(volume, "model"), files)
 }
 
-// Two processes that a lock does not keep apart both end with the model.
-func TestTwoProcessesPublishOneModel(t *testing.T) {
-	t.Parallel()
-	files := numbered(3)
-	h := newHub(files)
-	server := secure(h)
-	defer server.Close()
-	arrived, open := make(chan struct{}, 9), make(chan struct{})
-	h.first = func(_ http.ResponseWriter, r *http.Request) bool {
-		if strings.HasSuffix(r.URL.Path, "-002.bin") {
-			arrived <- struct{}{}
-			<-open
-		}
-		return false
-	}
-	volume := t.TempDir()
-	args := []string{"--uri", "hf://org/name@" + aCommit, "--mirror", "hf://=" + server.URL, "--shared"}
-	var programs []*program
-	for range 2 {
-		programs = append(programs, newProgram(t, server, volume, args...).start(t))
-		<-arrived
-		_ = os.Remove(filepath.Join(volume, ".lock-model"))
-	}
-	close(open)
-	for _, each := range programs {
-		if code := each.code(t); code != 0 {
-			t.Error(code, each.output.String())
-		}
-	}
-	mustHave(t, filepath.Join(volume, "model"), files)
-	if left := leftovers(t, volume); len(left) > 0 {
-		t.Error(left)
-	}
-}
-
 // What is published is what was hashed.
 func TestAFileThatIsChangedAfterItsHash(t *testing.T) {
 	t.Parallel()

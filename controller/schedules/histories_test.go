@@ -22,7 +22,7 @@ import (
 // state without a fault, with a model of its own.
 func TestHistories(t *testing.T) {
 	t.Parallel()
-	histories := 320
+	histories := 80
 	if os.Getenv("MODELBOX_LONG") != "" {
 		histories = 2000 * len(kinds)
 	}

@@ -152,6 +152,9 @@ func TestServersThatSayLater(t *testing.T) {
 	unix := func(w http.ResponseWriter, r *http.Request) {
 		status(429, "X-RateLimit-Reset", fmt.Sprint(time.Now().Unix()+26))(w, r)
 	}
+	date := func(w http.ResponseWriter, r *http.Request) {
+		status(503, "Retry-After", time.Now().UTC().Add(90*time.Second).Format(http.TimeFormat))(w, r)
+	}
 	code := func(code string) func(*download.Item, *download.Downloader, *file) {
 		return func(i *download.Item, _ *download.Downloader, _ *file) {
 			i.Explain = func(*http.Response, []byte) (string, string) { return code, "" }
@@ -176,6 +179,9 @@ func TestServersThatSayLater(t *testing.T) {
 		"a time":             {answers{unix, serve(`"1"`)}, "", 26 * time.Second},
 		"Retry-After first":  {answers{status(429, "Retry-After", "7", "RateLimit", `"api";r=0;t=26`), serve(`"1"`)}, "", 7 * time.Second},
 		"503":                {answers{status(503, "Retry-After", "400"), serve(`"1"`)}, "", 400 * time.Second},
+		"a date":             {answers{date, serve(`"1"`)}, "", 90 * time.Second},
+		"zero":               {answers{status(429, "Retry-After", "0"), serve(`"1"`)}, "", time.Second},
+		"less than zero":     {answers{status(429, "Retry-After", "-5"), serve(`"1"`)}, "", time.Second},
 		"nonsense":           {answers{status(429, "RateLimit", "nonsense", "X-RateLimit-Reset", "-5"), serve(`"1"`)}, "", time.Second},
 		"SlowDown":           {many(status(503)), "SlowDown", 241 * time.Second},
 		"Throttling":         {many(status(400)), "Throttling", 241 * time.Second},
@@ -308,11 +314,15 @@ func TestABlockedHostOfALaterFile(t *testing.T) {
 		if _, err := d.File(t.Context(), theItem(), &file{}, 2<<20); err != nil || time.Since(begin) < 20*time.Minute {
 			t.Error("a server that was away for 20 minutes:", time.Since(begin), err)
 		}
-		d.Client = blackhole{}
-		begin = time.Now()
-		_, err := d.File(t.Context(), theItem(), &file{}, 2<<20)
-		if took := time.Since(begin); err == nil || failure.Of(err).Word != failure.Unreachable || took > 11*time.Second || !strings.Contains(err.Error(), "no attempt brought more for 10s") {
-			t.Error(took, err)
+		for op, client := range map[string]download.Getter{
+			"nothing answers": blackhole{}, "dial": unmade("dial"), "a proxy": unmade("proxyconnect"), "a proxy's answer": unmade("502 Bad Gateway"), "TLS": unmade("remote error"),
+		} {
+			d.Client = client
+			begin = time.Now()
+			_, err := d.File(t.Context(), theItem(), &file{}, 2<<20)
+			if took := time.Since(begin); err == nil || failure.Of(err).Word != failure.Unreachable || took > 11*time.Second || !strings.Contains(err.Error(), "no attempt brought more for ") {
+				t.Error(op, took, err)
+			}
 		}
 	})
 }
@@ -392,64 +402,9 @@ func opened(i *download.Item, d *download.Downloader, _ *file) {
 	}
 }
 
-// No connection to a server is one however it is not made.
-func TestAHostOfALaterFileBehindAProxy(t *testing.T) {
-	for _, op := range []string{"dial", "proxyconnect", "502 Bad Gateway", "remote error"} {
-		synctest.Test(t, func(t *testing.T) {
-			d, closer := downloader(serve(`"1"`))
-			defer closer()
-			d.ConnectFor = 10 * time.Second
-			if _, err := d.File(t.Context(), theItem(), &file{}, 2<<20); err != nil {
-				t.Fatal(err)
-			}
-			d.Client = unmade(op)
-			begin := time.Now()
-			_, err := d.File(t.Context(), theItem(), &file{}, 2<<20)
-			if took := time.Since(begin); err == nil || failure.Of(err).Word != failure.Unreachable || took > 11*time.Second {
-				t.Error(op, took, err)
-			}
-		})
-	}
-}
-
 // unmade is a client whose connections fail at once.
 type unmade string
 
 func (u unmade) Get(context.Context, guard.Request) (*http.Response, error) {
 	return nil, &net.OpError{Op: string(u), Err: io.ErrUnexpectedEOF}
-}
-
-// A server that says that it serves parts, and never does, sends all of a large file twice at most.
-func TestAServerThatNeverServesParts(t *testing.T) {
-	large := bytes.Repeat(content, 32)
-	for name, part := range map[string]http.HandlerFunc{
-		"another part": sendPart("bytes 0-1/2", `"1"`, []byte("xx")), "416": status(http.StatusRequestedRangeNotSatisfiable),
-		"the whole file": func(w http.ResponseWriter, r *http.Request) {
-			r.Header.Del("Range")
-			w.Header().Set("ETag", `"1"`)
-			http.ServeContent(pausing{w}, r, "", time.Time{}, bytes.NewReader(large))
-		},
-	} {
-		synctest.Test(t, func(t *testing.T) {
-			var sent observed
-			d, closer := downloader(func(w http.ResponseWriter, r *http.Request) {
-				if r.Header.Get("Range") != "" {
-					part(w, r)
-					return
-				}
-				w.Header().Set("ETag", `"1"`)
-				http.ServeContent(pausing{w}, r, "", time.Time{}, bytes.NewReader(large)) // 1.6 MB/s, 20 s for all.
-			})
-			defer closer()
-			sent.Getter, d.Client = d.Client, &sent
-			d.Connections, d.Chunk = 4, 8<<20
-			item, to := theItem(), &file{}
-			item.Hash.Want = sum(large)
-			begin := time.Now()
-			_, err := d.File(t.Context(), item, to, 64<<20)
-			if took := time.Since(begin); err != nil || took > 60*time.Second || sent.parts > 20 {
-				t.Errorf("%s: took %s and %d requests for parts, %v", name, took, sent.parts, err)
-			}
-		})
-	}
 }

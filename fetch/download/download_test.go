@@ -248,11 +248,7 @@ func TestAFileThatCannotBeResumedBeginsAnew(t *testing.T) {
 		{"a server without ranges", answers{cut(100_000, whole), whole}, 2, false},
 		{"another entity tag", answers{cut(100_000, serve(`"1"`)), serve(`"2"`)}, 2, true},
 		{"a weak entity tag", answers{cut(100_000, serve(`W/"1"`)), serve(`W/"1"`)}, 2, false},
-		{"a part of another file", answers{cut(100_000, serve(`"1"`)), sendPart(fmt.Sprintf("bytes 100000-%d/%d", size-1, size), `"2"`, content[100_000:]), serve(`"2"`)}, 3, true},
-		{"another part", answers{cut(100_000, serve(`"1"`)), sendPart(fmt.Sprintf("bytes 99999-%d/%d", size-1, size), `"1"`, content[99_999:]), serve(`"1"`)}, 3, true},
 		{"a shorter part", answers{cut(100_000, serve(`"1"`)), sendPart(fmt.Sprintf("bytes 100000-199999/%d", size), `"1"`, content[100_000:200_000]), serve(`"1"`)}, 3, true},
-		{"a part without its place", answers{cut(100_000, serve(`"1"`)), sendPart("", `"1"`, content[100_000:]), serve(`"1"`)}, 3, true},
-		{"no such part", answers{cut(100_000, serve(`"1"`)), status(http.StatusRequestedRangeNotSatisfiable), serve(`"1"`)}, 3, true},
 	} {
 		t.Run(each.name, func(t *testing.T) {
 			got := fetch(t, each.server)
@@ -282,11 +278,6 @@ func TestAWrongHashOfAResumedFileIsTriedOnceMore(t *testing.T) {
 	}
 }
 
-func TestAWrongSize(t *testing.T) {
-	got := fetch(t, answers{serve(`"1"`)}, func(i *download.Item, _ *download.Downloader, _ *file) { i.Size = 5 })
-	got.mustFail(t, failure.WrongHash, 1, "has 1048576 bytes, and spec.model.sha256 says 5")
-}
-
 func TestFinalStatuses(t *testing.T) {
 	for code, word := range map[int]failure.Word{
 		400: failure.Invalid, 401: failure.Denied, 403: failure.Denied, 404: failure.NotFound, 407: failure.Denied, 410: failure.NotFound,
@@ -308,29 +299,6 @@ func TestStatusesThatPass(t *testing.T) {
 				t.Errorf("took %s, want 1 s and 2 s", got.took)
 			}
 		})
-	}
-}
-
-func TestRetryAfter(t *testing.T) {
-	date := func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Retry-After", time.Now().UTC().Add(90*time.Second).Format(http.TimeFormat))
-		w.WriteHeader(http.StatusServiceUnavailable)
-	}
-	for _, each := range []struct {
-		first http.HandlerFunc
-		want  time.Duration
-	}{
-		{status(429, "Retry-After", "7"), 7 * time.Second},
-		{status(429, "Retry-After", "0"), time.Second},
-		{status(429, "Retry-After", "nonsense"), time.Second},
-		{status(429, "Retry-After", "-5"), time.Second},
-		{date, 90 * time.Second},
-	} {
-		got := fetch(t, answers{each.first, serve(`"1"`)})
-		got.mustBeRight(t, 2)
-		if got.took != each.want {
-			t.Errorf("took %s, want %s", got.took, each.want)
-		}
 	}
 }
 
@@ -419,22 +387,6 @@ func TestASlowCache(t *testing.T) {
 				t.Errorf("took %s, want %s", got.took, each.took)
 			}
 		})
-	}
-}
-
-// A server that brings a byte now and then is given up, although each byte is a new one.
-func TestAServerThatIsTooSlow(t *testing.T) {
-	drops := func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("ETag", `"1"`)
-		for r.Context().Err() == nil {
-			<-time.After(50 * time.Second) // The time of the bubble.
-			_, _ = w.Write([]byte("0"))
-			_ = http.NewResponseController(w).Flush()
-		}
-	}
-	got := fetch(t, answers{drops}, connectFor, func(_ *download.Item, d *download.Downloader, _ *file) { d.RetryFor = 28 * time.Minute })
-	if got.mustFail(t, failure.Unreachable, 0, "less than 1 KiB/s came for 1m0s"); got.took > 30*time.Minute {
-		t.Errorf("took %s", got.took)
 	}
 }
 
@@ -533,11 +485,6 @@ func TestTheLimit(t *testing.T) {
 }
 
 func endless(w http.ResponseWriter, _ *http.Request) { _ = http.NewResponseController(w).Flush() }
-
-func TestAFullVolumeIsNotRetried(t *testing.T) {
-	got := fetch(t, answers{serve(`"1"`)}, func(_ *download.Item, _ *download.Downloader, f *file) { f.err = syscall.ENOSPC })
-	got.mustFail(t, failure.NoSpace, 1, "no space left on device")
-}
 
 func TestARefusedAddressIsNotRetried(t *testing.T) {
 	got := fetch(t, answers{serve(`"1"`)}, func(i *download.Item, _ *download.Downloader, _ *file) { i.URL.Host = "169.254.169.254" })

@@ -236,34 +236,6 @@ func TestSeveralProcessesPublish(t *testing.T) {
 	}
 }
 
-func TestWorkIsContinued(t *testing.T) {
-	path := t.TempDir()
-	volume := open(t, path)
-	work := begin(t, volume)
-	file, err := work.OpenFile(place.Archive, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(file.Truncate(5), file.Close(), work.SaveState("a"), work.SaveState("b")); err != nil {
-		t.Fatal(err)
-	}
-	work.End(true)
-	work = begin(t, volume)
-	file, err = work.OpenFile(place.Archive, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	var state string
-	if info, err := file.Stat(); err != nil || info.Size() != 5 || work.State(&state) != nil || state != "b" {
-		t.Error(err, state)
-	}
-	work.End(false)
-	if names(t, path) != "" {
-		t.Error(names(t, path))
-	}
-}
-
 // What others may use or continue stays: by the lock of their model.
 func TestLeftovers(t *testing.T) {
 	path := t.TempDir()
@@ -314,29 +286,6 @@ func TestLeftovers(t *testing.T) {
 	}
 	if err := volume.RemoveLeftovers(false); err != nil || strings.Contains(names(t, path), mine) || !strings.HasPrefix(names(t, path), ".fetch-other ") || !strings.HasSuffix(names(t, path), " lost+found") {
 		t.Error(err, names(t, path))
-	}
-}
-
-func TestTheLockIsExclusive(t *testing.T) {
-	path := t.TempDir()
-	release, err := open(t, path).Lock()
-	if err != nil {
-		t.Fatal(err)
-	}
-	locked := make(chan error)
-	second := open(t, path)
-	go func() {
-		_, err := second.Lock()
-		locked <- err
-	}()
-	select {
-	case err := <-locked:
-		t.Error("a second process has the lock:", err)
-	case <-time.After(100 * time.Millisecond):
-	}
-	release()
-	if err := <-locked; err != nil {
-		t.Error(err)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"testing"
 
@@ -22,7 +23,15 @@ import (
 )
 
 // seeds is the number of random histories. A thousand take half a minute.
-var seeds = flag.Uint64("seeds", 60, "the number of random histories")
+var seeds = flag.Uint64("seeds", sampled(), "the number of random histories")
+
+// sampled is an eighth of what "make test-long" tries.
+func sampled() uint64 {
+	if os.Getenv("MODELBOX_LONG") != "" {
+		return 64
+	}
+	return 8
+}
 
 // firstSeed is the first one of the seeds of histories that are not in the corpus.
 var firstSeed = flag.Uint64("first-seed", 0, "the first seed of the histories of several clients")
