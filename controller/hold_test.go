@@ -121,10 +121,18 @@ func (h *holding) startNow(after int64) {
 	})
 }
 
-// freeze freezes the namespace, or ends that.
-func (h *holding) freeze(annotations map[string]string) {
+// afterAFreeze expects that the image nginx:2 is rolled out when a freeze ends in which the object was changed.
+func (h *holding) afterAFreeze(edit func()) {
 	GinkgoHelper()
-	change(h.ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.app.Namespace}}, func(n *corev1.Namespace) { n.Annotations = annotations })
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: h.app.Namespace}}
+	change(h.ctx, namespace, func(n *corev1.Namespace) { n.Annotations = map[string]string{api.AnnotationFrozen: "x"} })
+	edit()
+	h.once()
+	Expect(readiness(h.ctx, h.app)()).To(Equal("False Frozen"))
+	Expect(h.image()).To(Equal("nginx:1"))
+	change(h.ctx, namespace, func(n *corev1.Namespace) { n.Annotations = nil })
+	h.once()
+	h.done("nginx:2", 2)
 }
 
 func ofImage(image string) func(*appv1.App) { return func(a *appv1.App) { a.Spec.Image = image } }
@@ -184,14 +192,7 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 			h.edit(ofImage("nginx:2"))
 			h.once()
 			h.waits(image)
-			h.freeze(map[string]string{api.AnnotationFrozen: "x"})
-			h.edit(end)
-			h.once()
-			Expect(readiness(ctx, h.app)()).To(Equal("False Frozen"))
-			Expect(h.image()).To(Equal("nginx:1"))
-			h.freeze(nil)
-			h.once()
-			h.done("nginx:2", 2)
+			h.afterAFreeze(func() { h.edit(end) })
 		}
 	})
 
@@ -208,19 +209,15 @@ var _ = Describe("holdChanges", Ordered, ContinueOnFailure, func() {
 					h.waits(image)
 				}
 				Expect(message(ctx, h.app)()).To(HaveSuffix("; to start it now, use modelbox rollout now app/web"))
-				h.freeze(map[string]string{api.AnnotationFrozen: "x"})
-				h.startNow(0)
-			} else {
-				h.freeze(map[string]string{api.AnnotationFrozen: "x"})
-				h.startNow(1)
-				h.edit(ofImage("nginx:2"))
 			}
-			h.once()
-			Expect(readiness(ctx, h.app)()).To(Equal("False Frozen"))
-			Expect(h.image()).To(Equal("nginx:1"))
-			h.freeze(nil)
-			h.once()
-			h.done("nginx:2", 2)
+			h.afterAFreeze(func() {
+				if waiting {
+					h.startNow(0)
+				} else {
+					h.startNow(1)
+					h.edit(ofImage("nginx:2"))
+				}
+			})
 
 			By("changing it again")
 			h.edit(ofImage("nginx:3"))

@@ -130,35 +130,6 @@ func TestALongerValidityIsReplaced(t *testing.T) {
 	}
 }
 
-// Whatever is in the Secret and in the configurations, the steps end with a certificate.
-func TestTheStepsConverge(t *testing.T) {
-	good := apply(t, stage, apply(t, issue, &observed{}, testTime), testTime)
-	for _, damaged := range []string{"", "tls.crt", "tls.key", "ca.crt", "next.crt", "next.key"} {
-		for _, junk := range [][]byte{nil, []byte("x"), good.data["ca.crt"], good.data["tls.key"]} {
-			o := good.with(damaged, junk)
-			o.bundles, o.requested = [][]byte{nil, junk}, true
-			var steps []step
-			for range 12 {
-				d := newRules().decide(o, time.Hour, testTime)
-				steps = append(steps, d.step)
-				if d.step == idle {
-					break
-				}
-				if d.step == trust {
-					o = o.with("", nil)
-					continue
-				}
-				renewed := o.requested && d.step != serve && d.step != issue
-				o = apply(t, d.step, o, testTime)
-				o.requested = renewed
-			}
-			if steps[len(steps)-1] != idle {
-				t.Errorf("%s is %q: the steps are %v", damaged, junk, steps)
-			}
-		}
-	}
-}
-
 func TestWhatIsIssued(t *testing.T) {
 	p, bundle, err := newPair(names, testTime, month)
 	if err != nil {

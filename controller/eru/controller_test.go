@@ -286,29 +286,6 @@ func TestRestartIsOneDeploymentWriteBetweenTwoStatusWrites(t *testing.T) {
 
 func recent(o *mtsrev1.Eru) { o.CreationTimestamp = metav1.NewTime(at("11:30:00")) }
 
-func TestRestartWaitsForARollout(t *testing.T) {
-	w := newFixture(t, hourlyEru(recent), web(rolling))
-	w.reconcile("")
-	w.expectStatus("Running True Scheduled next 12:00:00")
-	w.reconcile("12:00:00")
-	w.expectWrites(writeStatus)
-	w.expectStatus("Running False RolloutInProgress next 12:00:00")
-	if !w.condition(status.ConditionReconciling) {
-		t.Error("Reconciling is not true while it waits")
-	}
-	w.change(true, func(d *appsv1.Deployment) { d.Status.UpdatedReplicas = 2 })
-	w.reconcile("12:03:00")
-	w.expectWrites()
-	w.change(true, rolledOut)
-	w.reconcile("12:04:00")
-	w.expectWrites(writeStatus, writeDeployment, writeStatus)
-	w.expectRestartedAt("2026-03-02T12:00:00Z")
-	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Restarted started 12:04:00")
-	if w.condition(status.ConditionReconciling) {
-		t.Error("Reconciling is still true")
-	}
-}
-
 func TestARefusedRestartIsRetriedUntilTheDeadline(t *testing.T) {
 	w := newFixture(t, hourlyEru(recent), web())
 	refusal := apierrors.NewForbidden(schema.GroupResource{Group: "apps", Resource: "deployments"}, "web", errors.New("policy says no"))
@@ -368,24 +345,6 @@ func TestRefusalReasonIsAValidConditionReason(t *testing.T) {
 			t.Errorf("the reason for %v is %q, want %q", test.err, got, test.want)
 		}
 	}
-}
-
-func TestANewSpecClearsAFailure(t *testing.T) {
-	w := newFixture(t, hourlyEru(recent, func(o *mtsrev1.Eru) { o.Spec.HistoryLimit = new(int32(0)) }), web())
-	w.before = func(write string) error {
-		if write == writeDeployment {
-			return apierrors.NewInvalid(schema.GroupKind{}, "web", nil)
-		}
-		return nil
-	}
-	w.reconcile("12:00:00")
-	w.reconcile("12:10:01")
-	w.expectStatus("Failed False Invalid next 13:00:00")
-	w.reconcile("12:11:00")
-	w.expectStatus("Failed False Invalid next 13:00:00")
-	w.edit(func(s *mtsrev1.EruSpec) { s.Schedule = "30 * * * *" })
-	w.reconcile("12:12:00")
-	w.expectStatus("Running True Scheduled next 12:30:00")
 }
 
 // status.pending has the scheduled time that waits, and since when for this reason; it stays with a
@@ -468,17 +427,6 @@ func TestDeploymentIsChangedAfterTheDecision(t *testing.T) {
 	w.reconcile("12:00:01")
 	w.expectRestartedAt("")
 	w.expectStatus("Running True Scheduled next 13:00:00", "12:00:00 Skipped DeploymentPaused")
-}
-
-// lastScheduleTime does not move back, also if another client has changed the status.
-func TestLastScheduleTimeNeverMovesBack(t *testing.T) {
-	st := &mtsrev1.EruStatus{LastScheduleTime: new(metav1.NewTime(at("12:00:00")))}
-	var d decision
-	d.add(at("11:00:00"), mtsrev1.EruSkipped, reasonSuperseded)
-	addHistory(st, d, nil)
-	if !st.LastScheduleTime.Time.Equal(at("12:00:00")) {
-		t.Errorf("lastScheduleTime is %v", st.LastScheduleTime)
-	}
 }
 
 func TestAMissingDeployment(t *testing.T) {
