@@ -14,7 +14,6 @@ import (
 	. "github.com/onsi/gomega"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -149,57 +148,3 @@ func merge(ctx context.Context, obj client.Object, edit string, apply bool) erro
 	}
 	return env.Client.Patch(ctx, obj, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":%s}`, spec)))
 }
-
-var _ = DescribeTable("replicas beside what sets it later are admitted with a warning", func(ctx SpecContext, spec, warning string) {
-	namespace := newNamespace()
-	manifest := "apiVersion: app.huolala.cn/v1\nkind: App\nmetadata: {name: web}\nspec: " + spec + "\n"
-	for _, flags := range [][]string{{"apply"}, {"apply", "--server-side", "--force-conflicts"}} {
-		output := kubectlIn(namespace, manifest, append(flags, "-f", "-")...)
-		Expect(output).To(ContainSubstring(warning))
-		obj := &appv1.App{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "web"}}
-		Expect(scale(ctx, obj, 5)).To(Succeed())
-		manifest = strings.Replace(manifest, "n:1", "n:2", 1)
-		Expect(kubectlIn(namespace, manifest, append(flags, "-f", "-")...)).To(ContainSubstring(warning))
-		Expect(env.Client.Delete(ctx, obj)).To(Succeed())
-	}
-},
-	Entry("autoscaling", `{image: "n:1", replicas: 3, autoscaling: {maxReplicas: 4}}`, "spec.replicas: spec.autoscaling sets it too"),
-	Entry("autoscaling, one", `{image: "n:1", replicas: 1, autoscaling: {maxReplicas: 4}}`, "spec.replicas: spec.autoscaling sets it too"),
-	Entry("schedules", `{image: "n:1", replicas: 3, schedules: [{name: d, schedule: "0 8 * * *", replicas: 2}]}`, "spec.replicas: spec.schedules sets it too"),
-	Entry("schedules, one", `{image: "n:1", replicas: 1, schedules: [{name: d, schedule: "0 8 * * *", replicas: 2}]}`, "spec.replicas: spec.schedules sets it too"),
-	Entry("none", `{image: "n:1", replicas: 0, autoscaling: {maxReplicas: 4}}`, "a HorizontalPodAutoscaler does not start from 0 replicas"),
-)
-
-// What KEDA has scaled to 0 starts with the first request of a user that says so.
-var _ = DescribeTable("an object at 0 replicas whose autoscaler is replaced by one that does not start it", func(_ SpecContext, create []string, replace ...string) {
-	const (
-		warning = "a HorizontalPodAutoscaler does not start from 0 replicas; set 1 or more, as by kubectl scale"
-		keda    = `{minReplicas: 0, maxReplicas: 4, prometheus: {serverAddress: "http://p:9090", query: "sum(a)", target: 1}}`
-		metrics = `{maxReplicas: 4, metrics: [{type: Pods, pods: {metric: {name: a}, target: {type: AverageValue, averageValue: 1}}}]}`
-	)
-	for kind, version := range map[string]string{"App": "app.huolala.cn/v1", "ModelBox": "model.github.com/v1"} {
-		manifest := func(spec string) string {
-			return "apiVersion: " + version + "\nkind: " + kind + "\nmetadata: {name: web}\nspec: {image: 'n:1', " + spec + "}\n"
-		}
-		resource := strings.ToLower(kind) + "/web"
-		for _, start := range [][]string{
-			{manifest("replicas: 1, autoscaling: " + metrics), "apply", "-f", "-"},
-			{manifest("replicas: 1, autoscaling: " + metrics), "apply", "--server-side", "--force-conflicts", "-f", "-"},
-			{"", "scale", resource, "--replicas=1"},
-			{"", "patch", resource, "--type=merge", "-p", `{"spec":{"replicas":2}}`},
-		} {
-			namespace := newNamespace()
-			replicas := func() string { return kubectlIn(namespace, "", "get", resource, "-o", "jsonpath={.spec.replicas}") }
-			kubectlIn(namespace, manifest("autoscaling: "+keda), create...)
-			kubectlIn(namespace, "", "scale", resource, "--replicas=0")
-			Expect(kubectlIn(namespace, manifest("autoscaling: "+metrics), replace...)).To(ContainSubstring(warning), kind)
-			Expect(replicas()).To(Equal("0"))
-			Expect(kubectlIn(namespace, start[0], start[1:]...)).NotTo(ContainSubstring(warning), "%s %v", kind, start)
-			Expect(replicas()).NotTo(Equal("0"), "%s %v", kind, start)
-		}
-	}
-},
-	Entry("by apply", []string{"apply", "-f", "-"}, "apply", "-f", "-"),
-	Entry("by server-side apply", []string{"apply", "--server-side", "-f", "-"}, "apply", "--server-side", "--force-conflicts", "-f", "-"),
-	Entry("by replace", []string{"create", "-f", "-"}, "replace", "-f", "-"),
-)

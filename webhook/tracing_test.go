@@ -70,9 +70,9 @@ func TestCollectorThatHangs(t *testing.T) {
 	}))
 	defer collector.Close()
 	defer close(ended)
-	p := startReady(t, nil, "--tracing-endpoint="+collector.URL)
+	p := startReady(t, []string{"OTEL_BSP_MAX_QUEUE_SIZE=20", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE=5"}, "--tracing-endpoint="+collector.URL)
 	p.client.Transport.(*http.Transport).DisableKeepAlives = false
-	for range 3000 { // More than the queue and the batch that is sent.
+	for range 50 { // More than the queue and the batch that is sent.
 		p.send("")
 	}
 	p.end()

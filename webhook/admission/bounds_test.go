@@ -87,41 +87,6 @@ func TestSizeOfASpec(t *testing.T) {
 	}
 }
 
-// TestMetadataDoesNotDecide: whatever is in metadata and status, what is read is there, and the spec
-// is judged.
-func TestMetadataDoesNotDecide(t *testing.T) {
-	t.Parallel()
-	deep := strings.Repeat(`{"a":`, 5000) + "1" + strings.Repeat("}", 5000)
-	for name, metadata := range map[string]string{
-		"many items":         `"finalizers":[` + many(`""`, 300_000) + `],"managedFields":[{"manager":"m"}]`,
-		"deep managedFields": `"managedFields":[{"manager":"m","fieldsV1":` + deep + `}]`,
-		"many managedFields": `"managedFields":[` + many(`{}`, 300_000) + `]`,
-		"a long annotation":  `"annotations":{"a":"` + strings.Repeat("x", 1<<20) + `"}`,
-		"a long manifest":    `"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"` + strings.Repeat("x", 1<<20) + `"}`,
-		"wrong types":        `"labels":7,"annotations":[],"finalizers":"x","ownerReferences":{}`,
-	} {
-		object := func(spec string) runtime.RawExtension {
-			return runtime.RawExtension{Raw: []byte(`{"metadata":{"name":"a",` + metadata + `},"status":[7],"spec":` + spec + `}`)}
-		}
-		req := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-			UID: "u", Kind: metav1.GroupVersionKind(boxGVK), Operation: admissionv1.Update, OldObject: object(`{"image":"a"}`),
-		}}
-		for _, handler := range []admission.Handler{NewDefaulter(kinds.Erase(boxKind)), NewValidator(kinds.Erase(boxKind))} {
-			if req.Object = object(`{"image":"b"}`); !handler.Handle(t.Context(), req).Allowed {
-				t.Errorf("%s, %T: a valid change is refused", name, handler)
-			}
-			if req.Object = object(`{"image":"b","replicas":-1}`); handler.Handle(t.Context(), req).Allowed {
-				t.Errorf("%s, %T: a wrong change is admitted", name, handler)
-			}
-		}
-		if resp := NewDefaulter(kinds.Erase(boxKind)).Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
-			UID: "u", Kind: metav1.GroupVersionKind(boxGVK), Operation: admissionv1.Update, OldObject: req.OldObject, Object: object(`{"image":"b"}`),
-		}}); len(resp.Patch) == 0 {
-			t.Errorf("%s: no defaults", name)
-		}
-	}
-}
-
 // TestAnswerIsBounded: there is no room for everything that a client sent.
 func TestAnswerIsBounded(t *testing.T) {
 	t.Parallel()

@@ -5,7 +5,6 @@ package admission
 
 import (
 	"encoding/json"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -19,7 +18,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
@@ -490,24 +488,6 @@ func TestNames(t *testing.T) {
 		})
 	}
 }
-
-func TestPaths(t *testing.T) {
-	t.Parallel()
-	handlers := paths{}
-	Register(handlers, kinds.Erase(kinds.Kind[Box]{GVK: schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"}}))
-	Register(handlers, kinds.Erase(kinds.Kind[Box]{GVK: schema.GroupVersionKind{Group: "extension.k8s.io", Version: "v1", Kind: "UnitedDeployment"}}))
-	want := paths{
-		"/mutate-app-huolala-cn-v1-app": true, "/validate-app-huolala-cn-v1-app": true,
-		"/mutate-extension-k8s-io-v1-uniteddeployment": true, "/validate-extension-k8s-io-v1-uniteddeployment": true,
-	}
-	if !maps.Equal(want, handlers) {
-		t.Errorf("registered %v, want %v", handlers, want)
-	}
-}
-
-type paths map[string]bool
-
-func (p paths) Register(path string, _ http.Handler) { p[path] = true }
 
 // TestWhatKindsSee: parts that no default and no rule looks at are not decoded.
 func TestWhatKindsSee(t *testing.T) {

@@ -7,47 +7,46 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// The last valid file is in use, and the metric says whether it is the one that is there.
+// The file is read again when it changes, the last valid one is in use, and the metric says whether it is the one that is there.
 func TestFile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "sizes.yaml")
-	registry, gauge := prometheus.NewRegistry(), prometheus.NewGauge(prometheus.GaugeOpts{Name: "invalid", Help: "invalid"})
-	registry.MustRegister(gauge)
-	file := &File{path: path, invalid: gauge}
-	check := func(step string, sizes int, invalid float64) {
-		t.Helper()
-		file.read()
-		families, err := registry.Gather()
-		if err != nil || len(families) != 1 {
-			t.Fatal(families, err)
+	synctest.Test(t, func(t *testing.T) {
+		registry, gauge := prometheus.NewRegistry(), prometheus.NewGauge(prometheus.GaugeOpts{Name: "invalid", Help: "invalid"})
+		registry.MustRegister(gauge)
+		file := &File{path: path, invalid: gauge}
+		go func() { _ = file.Start(t.Context()) }()
+		check := func(text string, sizes int, invalid float64) {
+			t.Helper()
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if text == "" {
+				_ = os.Remove(path)
+			}
+			time.Sleep(period)
+			synctest.Wait()
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, is := len(file.Get()), families[0].GetMetric()[0].GetGauge().GetValue(); got != sizes || is != invalid {
+				t.Errorf("%q: %d sizes and invalid %v, want %d and %v", text, got, is, sizes, invalid)
+			}
 		}
-		is := families[0].GetMetric()[0].GetGauge().GetValue()
-		if got := len(file.Get()); got != sizes || is != invalid {
-			t.Errorf("%s: %d sizes and invalid %v, want %d and %v", step, got, is, sizes, invalid)
-		}
-	}
-	write := func(text string) {
-		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	check("no file", 0, 0)
-	write("sizes: {a: {}, b: {}}")
-	check("a file", 2, 0)
-	write("sizes: {a: {wrong: 1}}")
-	check("an invalid file", 2, 1)
-	check("the same again", 2, 1)
-	write("sizes: {c: {}}")
-	check("a corrected file", 1, 0)
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	check("no file any more", 0, 0)
+		check("", 0, 0)
+		check("sizes: {a: {}, b: {}}", 2, 0)
+		check("sizes: {a: {wrong: 1}}", 2, 1)
+		check("sizes: {a: {wrong: 1}}", 2, 1)
+		check("sizes: {c: {}}", 1, 0)
+		check("", 0, 0)
+	})
 }
 
 // An invalid file at the start leaves the built-in sizes, and no file is none.
