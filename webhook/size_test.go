@@ -51,7 +51,7 @@ func TestASpecThatChangesIsJudged(t *testing.T) {
 		"managedFields":     `,"managedFields":[{"manager":"m","operation":"Update","fieldsType":"FieldsV1","fieldsV1":` + deep + `}]`,
 		"many owners":       `,"finalizers":[` + strings.Repeat(`"",`, 9999) + `""],"managedFields":[` + strings.Repeat(`{},`, 9999) + `{}]`,
 		"a long manifest":   `,"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"` + strings.Repeat("y", 300<<10) + `"}`,
-		"wrong fields":      `,"managedFields":[{"manager":7,"time":"no time"}],"labels":7,"deletionGracePeriodSeconds":1e300`,
+		"wrong fields":      `,"managedFields":[{"manager":7,"time":"no time"}],"labels":7,"annotations":[],"generation":"x"`,
 		"case-folded names": `,"DeletionTimestamp":"2026-01-01T00:00:00Z","Managedfields":7`,
 	}
 	wrong := map[string]string{

@@ -58,6 +58,8 @@ func values(f schemaField, current any) (out []any) {
 		out = []any{int64(math.MaxInt32), number + 1, int64(7)}
 	case f.of.Type.Contains("object"):
 		out = []any{tree{"spec": tree{"hostNetwork": true}}, tree{"f:spec": tree{"f:paused": tree{}}}}
+	case len(f.of.Enum) > 0:
+		out = slices.Clone(f.of.Enum)
 	case f.of.Format == "date-time":
 		out = []any{"2026-01-02T03:04:05Z", "2026-01-02T03:04:05.000006Z"}
 	case f.of.Format == "byte":
