@@ -22,18 +22,13 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/controller/status"
 )
 
-// state is an object in one state.
+// state is what an object can report, with the health in Argo CD, its message, and the status of kstatus.
 type state struct {
-	// Name is the name of a test: the kind and what the state is.
-	Name   string
-	Object *unstructured.Unstructured
-	// Ready and Reason are those of the condition Ready, empty if there is none.
-	Ready  metav1.ConditionStatus
-	Reason string
-	// ArgoCD is the health in Argo CD, and Message is its message.
-	ArgoCD, Message string
-	// Flux is the status that kstatus computes.
-	Flux string
+	name   string
+	status any
+	// deleted is whether the object is being deleted.
+	deleted               bool
+	argocd, message, flux string
 }
 
 // generation is that of all objects, and before is an earlier one.
@@ -42,12 +37,106 @@ const (
 	before     = 2
 )
 
-// The messages of the health in Argo CD that are not those of a condition.
+// Messages of the health in Argo CD that are not those of a condition, and that of a paused object.
 const (
 	notReconciled = "the controller has not reconciled the current spec yet"
 	notReported   = "the controller has not reported the condition Ready yet"
 	beingDeleted  = "the object is being deleted"
+	pausedMessage = "spec.paused is true: nothing is written for this object; its pods keep running"
 )
+
+var (
+	ready       = status.NewReady("4 of 4 pods are available")
+	reconciling = status.NewReconciling("Progressing", "3 of 4 pods are available")
+	stalled     = status.NewStalled("ImagePullBackOff", "0 of 4 pods are available")
+	// The restart of a Deployment is what a healthy Eru does.
+	restarting = status.Readiness{Ready: true, Reconciling: true, Reason: "Restarting", Message: "the restart of 2026-01-02T00:00:00Z"}
+	// Neither Reconciling nor Stalled: a user has paused it, or the controller continues by itself.
+	waiting = status.Readiness{Reason: "NoMatchingNodes", Message: `no node that the daemon may run on has the label "logs"`}
+)
+
+// reported is the status of a generation with the conditions that the controller sets.
+func reported(r status.Readiness, generation int64, paused bool) map[string]any {
+	var conditions []metav1.Condition
+	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	r.SetConditions(&conditions, generation, at)
+	status.SetPaused(&conditions, paused, generation, at)
+	// kstatus and the health in Argo CD must not read it.
+	status.SetAvailable(&conditions, status.NotObserved("Deployment", generation), true, generation, at)
+	out := make([]any, 0, len(conditions))
+	for i := range conditions {
+		condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
+		if err != nil {
+			panic(err) // A condition has strings and numbers only.
+		}
+		out = append(out, condition)
+	}
+	return map[string]any{"observedGeneration": generation, "conditions": out}
+}
+
+// absent stands for an object without status.
+const absent = "absent"
+
+// states are those of each kind. The controller has more reasons, and neither Argo CD nor Flux reads one.
+var states = []state{
+	{name: "ready", status: reported(ready, generation, false), argocd: "Healthy", message: ready.Message, flux: "Current"},
+	{name: "reconciling", status: reported(reconciling, generation, false), argocd: "Progressing", message: reconciling.Message, flux: "InProgress"},
+	{name: "stalled", status: reported(stalled, generation, false), argocd: "Degraded", message: stalled.Message, flux: "Failed"},
+	{name: "restarting", status: reported(restarting, generation, false), argocd: "Healthy", message: restarting.Message, flux: "InProgress"},
+	{name: "waiting", status: reported(waiting, generation, false), argocd: "Progressing", message: waiting.Message, flux: "InProgress"},
+	{name: "waiting, paused", status: reported(waiting, generation, true), argocd: "Suspended", message: pausedMessage, flux: "InProgress"},
+	{name: "ready, paused", status: reported(ready, generation, true), argocd: "Suspended", message: pausedMessage, flux: "Current"},
+	{name: "reconciling, paused", status: reported(reconciling, generation, true), argocd: "Suspended", message: pausedMessage, flux: "InProgress"},
+	{name: "stalled, paused", status: reported(stalled, generation, true), argocd: "Degraded", message: stalled.Message, flux: "Failed"},
+
+	// kstatus cannot tell an object that no controller has seen from one without a controller.
+	{name: "without status", status: absent, argocd: "Progressing", message: notReconciled, flux: "Current"},
+	{name: "with a status of null", status: nil, argocd: "Progressing", message: notReconciled, flux: "Current"},
+	{name: "with an empty status", status: map[string]any{}, argocd: "Progressing", message: notReconciled, flux: "Current"},
+	{
+		name: "with conditions of null", status: map[string]any{"observedGeneration": int64(generation), "conditions": nil},
+		argocd: "Progressing", message: notReconciled, flux: "Current",
+	},
+	{
+		name: "without conditions", status: map[string]any{"observedGeneration": int64(generation), "conditions": []any{}},
+		argocd: "Progressing", message: notReported, flux: "Current",
+	},
+	{name: "ready, with a new spec", status: reported(ready, before, false), argocd: "Progressing", message: notReconciled, flux: "InProgress"},
+	{name: "stalled, with a new spec", status: reported(stalled, before, false), argocd: "Progressing", message: notReconciled, flux: "InProgress"},
+	{name: "paused, with a new spec", status: reported(ready, before, true), argocd: "Progressing", message: notReconciled, flux: "InProgress"},
+	{name: "ready, being deleted", status: reported(ready, generation, false), deleted: true, argocd: "Progressing", message: beingDeleted, flux: "Terminating"},
+	{name: "stalled, being deleted", status: reported(stalled, generation, false), deleted: true, argocd: "Progressing", message: beingDeleted, flux: "Terminating"},
+	{name: "without status, being deleted", status: absent, deleted: true, argocd: "Progressing", message: beingDeleted, flux: "Terminating"},
+	{
+		name: "with a condition that is unknown",
+		status: map[string]any{"observedGeneration": int64(generation), "conditions": []any{
+			map[string]any{"type": "LaterCondition", "status": "True", "reason": "Later", "message": "later"},
+			map[string]any{"type": "Ready", "status": "Unknown", "reason": "Later", "message": "wait"},
+		}},
+		argocd: "Progressing", message: "wait", flux: "InProgress",
+	},
+	{
+		name: "with fields of null",
+		status: map[string]any{"observedGeneration": int64(generation), "replicas": nil, "conditions": []any{
+			map[string]any{"type": "Ready", "status": "True", "reason": nil, "message": nil, "lastTransitionTime": nil},
+		}},
+		argocd: "Healthy", message: "", flux: "Current",
+	},
+}
+
+// object returns an object of a kind in a state. The kinds have the same script, which TestPatchOfArgoCD shows.
+func (s *state) object(gvk schema.GroupVersionKind) *unstructured.Unstructured {
+	metadata := map[string]any{"name": "web", "namespace": "team", "generation": int64(generation)}
+	if s.deleted {
+		metadata["deletionTimestamp"] = "2026-01-02T03:04:05Z"
+	}
+	obj := &unstructured.Unstructured{Object: map[string]any{"metadata": metadata}}
+	if s.status != absent {
+		obj.Object["status"] = s.status
+	}
+	obj.SetGroupVersionKind(gvk)
+	return obj.DeepCopy()
+}
 
 // kindsOf returns the kinds of this project, by their names.
 func kindsOf(t *testing.T) map[string]schema.GroupVersionKind {
@@ -64,85 +153,6 @@ func kindsOf(t *testing.T) map[string]schema.GroupVersionKind {
 		}
 	}
 	return out
-}
-
-// statuses returns each state of each kind that can be in it.
-func statuses(t *testing.T) []state {
-	t.Helper()
-	var out []state
-	for kind, gvk := range kindsOf(t) {
-		for i := range reported {
-			if r := &reported[i]; r.of(kind) {
-				out = append(out, r.state(gvk))
-			}
-		}
-		for i := range others {
-			out = append(out, others[i].state(gvk))
-		}
-	}
-	return out
-}
-
-// conditions returns the conditions that the controller sets in an object of a generation.
-func (r *report) conditions(generation int64) []metav1.Condition {
-	var out []metav1.Condition
-	at := metav1.NewTime(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
-	r.SetConditions(&out, generation, at)
-	status.SetPaused(&out, r.paused, generation, at)
-	// kstatus and the health in Argo CD must not read it.
-	status.SetAvailable(&out, status.NotObserved("Deployment", generation), true, generation, at)
-	return out
-}
-
-// state returns an object of a kind with the conditions of a report.
-func (r *report) state(gvk schema.GroupVersionKind) state {
-	ready := metav1.ConditionFalse
-	if r.Ready {
-		ready = metav1.ConditionTrue
-	}
-	message := r.Message
-	if r.paused && !r.Stalled {
-		message = "spec.paused is true: nothing is written for this object; its pods keep running"
-	}
-	name := gvk.Kind + " " + r.Reason
-	if r.paused {
-		name += ", paused"
-	}
-	return state{
-		Name: name, Ready: ready, Reason: r.Reason, ArgoCD: r.argocd, Message: message, Flux: r.flux,
-		Object: objectOf(gvk, map[string]any{"observedGeneration": int64(generation), "conditions": encoded(r.conditions(generation))}),
-	}
-}
-
-// encoded returns conditions as they are in JSON.
-func encoded(conditions []metav1.Condition) []any {
-	out := make([]any, 0, len(conditions))
-	for i := range conditions {
-		condition, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&conditions[i])
-		if err != nil {
-			panic(err) // A condition has strings and numbers only.
-		}
-		out = append(out, condition)
-	}
-	return out
-}
-
-func (o *other) state(gvk schema.GroupVersionKind) state {
-	obj := objectOf(gvk, o.status)
-	if o.deleted {
-		obj.Object["metadata"].(map[string]any)["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-	}
-	return state{Name: gvk.Kind + " " + o.name, Object: obj, ArgoCD: o.argocd, Message: o.message, Flux: o.flux}
-}
-
-func objectOf(gvk schema.GroupVersionKind, status any) *unstructured.Unstructured {
-	obj := map[string]any{"metadata": map[string]any{"name": "web", "namespace": "team", "generation": int64(generation)}}
-	if status != absent {
-		obj["status"] = status
-	}
-	out := &unstructured.Unstructured{Object: obj}
-	out.SetGroupVersionKind(gvk)
-	return out.DeepCopy()
 }
 
 // healthScript is the script of all kinds, which TestPatchOfArgoCD finds in the patch for each.
@@ -205,15 +215,20 @@ func luaValue(l *lua.LState, value any) lua.LValue {
 	return lua.LNil
 }
 
-// Each state of each kind has its health, with the message of the condition.
-func TestHealthInArgoCD(t *testing.T) {
-	for _, state := range statuses(t) {
-		t.Run(state.Name, func(t *testing.T) {
-			name, message := health(t, healthScript(t), state.Object)
-			if name != state.ArgoCD || message != state.Message {
-				t.Errorf("%s, %q; want %s, %q", name, message, state.ArgoCD, state.Message)
-			}
-		})
+// Each state has its health in Argo CD, with the message of the condition, and its status in Flux, by kstatus.
+func TestHealthInArgoCDAndFlux(t *testing.T) {
+	for kind, gvk := range kindsOf(t) {
+		for _, state := range states {
+			t.Run(kind+" "+state.name, func(t *testing.T) {
+				name, message := health(t, healthScript(t), state.object(gvk))
+				if name != state.argocd || message != state.message {
+					t.Errorf("%s, %q; want %s, %q", name, message, state.argocd, state.message)
+				}
+				if result, err := kstatus.Compute(state.object(gvk)); err != nil || result.Status.String() != state.flux {
+					t.Errorf("%v %v, want %s", result, err, state.flux)
+				}
+			})
+		}
 	}
 }
 
@@ -236,19 +251,5 @@ func TestPatchOfArgoCD(t *testing.T) {
 	wantMap.Name = "argocd-cm"
 	if diff := cmp.Diff(wantMap, patch); diff != "" {
 		t.Errorf("the rest of the patch (-want +got):\n%s", diff)
-	}
-}
-
-// Flux computes the status of an object by kstatus.
-func TestStatusInFlux(t *testing.T) {
-	for _, state := range statuses(t) {
-		result, err := kstatus.Compute(state.Object)
-		if err != nil {
-			t.Errorf("%s: %v", state.Name, err)
-			continue
-		}
-		if result.Status.String() != state.Flux {
-			t.Errorf("%s: %s (%s), want %s", state.Name, result.Status, result.Message, state.Flux)
-		}
 	}
 }
