@@ -13,7 +13,7 @@ import (
 
 const layout = "2006-01-02 15:04:05 -0700"
 
-// TestNext shows the rules by example: the scheduled times after an instant, in local time.
+// TestNext shows the rules by example, in local time, and has the instants at which the oracle does not look.
 func TestNext(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
@@ -29,92 +29,23 @@ func TestNext(t *testing.T) {
 		"before 1970", "*/15 * * * *", "Etc/UTC", "1969-12-31T23:45:00.5Z",
 		[]string{"1970-01-01 00:00:00 +0000", "1970-01-01 00:15:00 +0000"},
 	}, {
-		"the 13th or a Friday", "0 0 13 * 5", "Etc/UTC", "2026-09-12T00:00:00Z",
-		[]string{"2026-09-13 00:00:00 +0000", "2026-09-18 00:00:00 +0000", "2026-09-25 00:00:00 +0000"},
-	}, {
-		"every second day or a Friday", "0 0 */2 * 5", "Etc/UTC", "2026-09-09T00:00:00Z",
-		[]string{"2026-09-11 00:00:00 +0000", "2026-09-13 00:00:00 +0000", "2026-09-15 00:00:00 +0000", "2026-09-17 00:00:00 +0000", "2026-09-18 00:00:00 +0000"},
-	}, {
-		"only Fridays", "0 0 */1 * 5", "Etc/UTC", "2026-09-09T00:00:00Z",
-		[]string{"2026-09-11 00:00:00 +0000", "2026-09-18 00:00:00 +0000"},
-	}, {
-		"30 February or a Monday", "0 0 30 2 1", "Etc/UTC", "2026-02-20T00:00:00Z",
-		[]string{"2026-02-23 00:00:00 +0000", "2027-02-01 00:00:00 +0000"},
-	}, {
 		"29 February across 2100", "0 0 29 2 *", "America/New_York", "2092-03-01T00:00:00Z",
 		[]string{"2096-02-29 00:00:00 -0500", "2104-02-29 00:00:00 -0500"},
 	}, {
 		"fixed, skipped, once at the change", "30 2 * * *", "America/New_York", "2026-03-07T12:00:00Z",
 		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:30:00 -0400"},
 	}, {
-		"several skipped, once", "0,15,30,45 2,3 * * *", "America/New_York", "2026-03-08T05:00:00Z",
-		[]string{"2026-03-08 03:00:00 -0400", "2026-03-08 03:15:00 -0400"},
-	}, {
-		"skipped and at the change, once", "0 2,3 * * *", "America/New_York", "2026-03-08T05:00:00Z",
-		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:00:00 -0400"},
-	}, {
 		"skipped, within the last second before the gap", "30 2 * * *", "America/New_York", "2026-03-08T06:59:59.9Z",
 		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:30:00 -0400"},
-	}, {
-		"skipped, at the change", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z",
-		[]string{"2026-03-09 02:30:00 -0400"},
-	}, {
-		"a list and a range are fixed", "10-20 2 * * *", "America/New_York", "2026-03-08T05:00:00Z",
-		[]string{"2026-03-08 03:00:00 -0400", "2026-03-09 02:10:00 -0400"},
-	}, {
-		"a skipped time of a wildcard does not run", "*/30 2 * * *", "America/New_York", "2026-03-08T05:00:00Z",
-		[]string{"2026-03-09 02:00:00 -0400"},
-	}, {
-		"a step makes a wildcard", "30 2/24 * * *", "America/New_York", "2026-03-08T05:00:00Z",
-		[]string{"2026-03-09 02:30:00 -0400"},
-	}, {
-		"every 15 minutes in spring", "*/15 * * * *", "America/New_York", "2026-03-08T06:30:00Z",
-		[]string{"2026-03-08 01:45:00 -0500", "2026-03-08 03:00:00 -0400", "2026-03-08 03:15:00 -0400"},
-	}, {
-		"every 15 minutes in autumn", "*/15 * * * *", "America/New_York", "2026-11-01T05:30:00Z",
-		[]string{"2026-11-01 01:45:00 -0400", "2026-11-01 01:00:00 -0500", "2026-11-01 01:15:00 -0500"},
 	}, {
 		"fixed, repeated, the first time", "30 1 * * *", "America/New_York", "2026-11-01T04:00:00Z",
 		[]string{"2026-11-01 01:30:00 -0400", "2026-11-02 01:30:00 -0500"},
 	}, {
-		"fixed, between the two", "30 1 * * *", "America/New_York", "2026-11-01T06:15:00Z",
-		[]string{"2026-11-02 01:30:00 -0500"},
-	}, {
 		"wildcard, repeated, both", "30 * * * *", "America/New_York", "2026-11-01T04:45:00Z",
 		[]string{"2026-11-01 01:30:00 -0400", "2026-11-01 01:30:00 -0500", "2026-11-01 02:30:00 -0500"},
 	}, {
-		"@hourly is a wildcard", "@hourly", "America/New_York", "2026-11-01T04:45:00Z",
-		[]string{"2026-11-01 01:00:00 -0400", "2026-11-01 01:00:00 -0500", "2026-11-01 02:00:00 -0500"},
-	}, {
-		"@daily at a midnight that is skipped", "@daily", "America/Havana", "2026-03-07T12:00:00Z",
-		[]string{"2026-03-08 01:00:00 -0400", "2026-03-09 00:00:00 -0400"},
-	}, {
-		"@daily at a midnight that is repeated", "@daily", "America/Havana", "2026-10-31T12:00:00Z",
-		[]string{"2026-11-01 00:00:00 -0400", "2026-11-02 00:00:00 -0500"},
-	}, {
-		"a skipped midnight keeps its weekday", "0 0 * * 0", "America/Sao_Paulo", "2018-11-01T00:00:00Z",
-		[]string{"2018-11-04 01:00:00 -0200", "2018-11-11 00:00:00 -0200"},
-	}, {
-		"a day's last hour is repeated", "30 23 * * 6", "America/Sao_Paulo", "2019-02-16T12:00:00Z",
-		[]string{"2019-02-16 23:30:00 -0200", "2019-02-23 23:30:00 -0300"},
-	}, {
-		"a wildcard in a day's last hour", "30/60 23 * * 6", "America/Sao_Paulo", "2019-02-16T12:00:00Z",
-		[]string{"2019-02-16 23:30:00 -0200", "2019-02-16 23:30:00 -0300", "2019-02-23 23:30:00 -0300"},
-	}, {
-		"a gap of half an hour", "15 2 * * *", "Australia/Lord_Howe", "2026-10-03T00:00:00Z",
-		[]string{"2026-10-04 02:30:00 +1100", "2026-10-05 02:15:00 +1100"},
-	}, {
-		"a repeat of half an hour", "0,45 1 * * *", "Australia/Lord_Howe", "2026-04-04T13:30:00Z",
-		[]string{"2026-04-05 01:00:00 +1100", "2026-04-05 01:45:00 +1100", "2026-04-06 01:00:00 +1030"},
-	}, {
 		"a day that was skipped", "0 12 * * *", "Pacific/Apia", "2011-12-29T12:00:00Z",
 		[]string{"2011-12-29 12:00:00 -1000", "2011-12-31 12:00:00 +1400"},
-	}, {
-		"three hours forward are a correction", "30 1 * * *", "Antarctica/Casey", "2016-10-20T00:00:00Z",
-		[]string{"2016-10-21 01:30:00 +0800", "2016-10-23 01:30:00 +1100"},
-	}, {
-		"three hours back are a correction, so both", "30 0 * * *", "Antarctica/Casey", "2010-03-04T12:00:00Z",
-		[]string{"2010-03-05 00:30:00 +1100", "2010-03-05 00:30:00 +0800", "2010-03-06 00:30:00 +0800"},
 	}, {
 		"a gap that does not begin at a full minute", "10 0 * * *", "Africa/Monrovia", "1972-01-06T12:00:00Z",
 		[]string{"1972-01-07 00:44:30 +0000", "1972-01-08 00:10:00 +0000"},
@@ -146,15 +77,9 @@ func TestPrev(t *testing.T) {
 	}{
 		{"at a scheduled time", "30 1 * * *", "Etc/UTC", "2026-06-01T01:30:00Z", "2026-06-01 01:30:00 +0000"},
 		{"until the end of the minute", "30 1 * * *", "Etc/UTC", "2026-06-01T01:30:59.9Z", "2026-06-01 01:30:00 +0000"},
-		{"just before", "30 1 * * *", "Etc/UTC", "2026-06-01T01:29:59.9Z", "2026-05-31 01:30:00 +0000"},
-		{"before 1970", "30 1 * * *", "Etc/UTC", "1969-06-01T01:29:59.9Z", "1969-05-31 01:30:00 +0000"},
 		{"years ago", "0 0 29 2 *", "Europe/London", "2104-02-28T12:00:00Z", "2096-02-29 00:00:00 +0000"},
 		{"skipped, at the change", "30 2 * * *", "America/New_York", "2026-03-08T07:00:00Z", "2026-03-08 03:00:00 -0400"},
-		{"skipped, before the change", "30 2 * * *", "America/New_York", "2026-03-08T06:59:59.9Z", "2026-03-07 02:30:00 -0500"},
-		{"between two of the same local time", "30 1 * * *", "America/New_York", "2026-11-01T06:15:00Z", "2026-11-01 01:30:00 -0400"},
 		{"not the second", "30 1 * * *", "America/New_York", "2026-11-01T06:45:00Z", "2026-11-01 01:30:00 -0400"},
-		{"the second of a wildcard", "30 * * * *", "America/New_York", "2026-11-01T06:45:00Z", "2026-11-01 01:30:00 -0500"},
-		{"a day that was skipped", "0 12 * * *", "Pacific/Apia", "2011-12-30T12:00:00Z", "2011-12-29 12:00:00 -1000"},
 		{"the last day of a leap year, after the zone's table", "0 6 * * *", "America/New_York", "2040-12-31T12:00:00Z", "2040-12-31 06:00:00 -0500"},
 		{"since the beginning", "0 0 1 1 *", "Etc/UTC", "0001-01-01T12:00:00Z", "0001-01-01 00:00:00 +0000"},
 		{"before the beginning", "0 12 1 1 *", "Etc/UTC", "0001-01-01T11:00:00Z", "none"},
