@@ -92,16 +92,3 @@ func sampleOf(t *testing.T, kind string) (object map[string]any) {
 	}
 	return object
 }
-
-// The file of the repository has the fields of Artifact Hub alone, and names no one.
-func TestTheRepositoryAtArtifactHub(t *testing.T) {
-	var repository struct {
-		RepositoryID string
-		Owners       []struct{ Name, Email string }
-		Ignore       []struct{ Name, Version string }
-	}
-	decodeFile(t, "../charts/artifacthub-repo.yml", &repository)
-	if repository.RepositoryID != "" || len(repository.Owners) > 0 {
-		t.Errorf("%+v must be set by the publisher of the chart", repository)
-	}
-}

@@ -6,7 +6,6 @@ package config_test
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -29,8 +28,6 @@ import (
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	kjson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
-
-	"github.com/modelbox-operator/modelbox-operator/api"
 )
 
 // system is the namespace that the operator runs in.
@@ -93,7 +90,7 @@ func parse(t *testing.T, text string) []object {
 	}
 }
 
-// rendered caches the output of kustomize by folder. Each test decodes it again.
+// rendered caches the output of kustomize by folder, or by the text of a kustomization. Each test decodes it again.
 var rendered = map[string]string{}
 
 func kustomize(t *testing.T, folder string) string {
@@ -175,44 +172,4 @@ func find[T metav1.Object](t *testing.T, objects []object, name string) T {
 		t.Fatalf("there is no %T %q", *new(T), name)
 	}
 	return all[at]
-}
-
-// kindsOf returns the project's kinds from the scheme.
-func kindsOf(t *testing.T) []schema.GroupVersionKind {
-	t.Helper()
-	scheme := runtime.NewScheme()
-	if err := api.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	var out []schema.GroupVersionKind
-	for gvk := range scheme.AllKnownTypes() {
-		if gvk.Group != "" && scheme.Recognizes(gvk.GroupVersion().WithKind(gvk.Kind+"List")) {
-			out = append(out, gvk)
-		}
-	}
-	slices.SortFunc(out, func(a, b schema.GroupVersionKind) int { return cmp.Compare(a.Group, b.Group) })
-	return out
-}
-
-// crdOf returns the CRD of a kind.
-func crdOf(t *testing.T, objects []object, gvk schema.GroupVersionKind) *apiextensionsv1.CustomResourceDefinition {
-	t.Helper()
-	for _, crd := range each[*apiextensionsv1.CustomResourceDefinition](objects) {
-		if crd.Spec.Group == gvk.Group && crd.Spec.Names.Kind == gvk.Kind {
-			return crd
-		}
-	}
-	t.Fatalf("the manifests have no CRD of %s", gvk)
-	return nil
-}
-
-func TestEveryKindHasACRD(t *testing.T) {
-	objects := install(t)
-	all := kindsOf(t)
-	for _, gvk := range all {
-		crdOf(t, objects, gvk)
-	}
-	if crds := each[*apiextensionsv1.CustomResourceDefinition](objects); len(crds) != len(all) {
-		t.Errorf("the manifests have %d CRDs, and the scheme has %d kinds", len(crds), len(all))
-	}
 }

@@ -35,6 +35,9 @@ func kustomization(t *testing.T, text string) []object {
 
 func kustomized(t *testing.T, text string) string {
 	t.Helper()
+	if done, ok := rendered[text]; ok {
+		return done
+	}
 	here, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)
@@ -47,11 +50,13 @@ func kustomized(t *testing.T, text string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	key := text
 	text = strings.ReplaceAll(text, "CONFIG", filepath.ToSlash(config))
 	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return kustomize(t, folder)
+	rendered[key] = kustomize(t, folder)
+	return rendered[key]
 }
 
 // In an overlay that changes the image, the transformer has the last word.
@@ -72,7 +77,7 @@ func TestFetchImageOfAnOverlay(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			objects := kustomization(t, "resources: [CONFIG, CONFIG/monitoring]\ntransformers: [CONFIG/fetch-image]\n"+test.fields+"\n")
+			objects := kustomization(t, "resources: [CONFIG/operator, CONFIG/monitoring]\ntransformers: [CONFIG/fetch-image]\n"+test.fields+"\n")
 			checkFetchImage(t, objects)
 			if got := container(find[*appsv1.Deployment](t, objects, controllerName)).Image; got != test.want {
 				t.Errorf("the image is %q, want %q", got, test.want)

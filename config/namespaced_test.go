@@ -67,7 +67,7 @@ func untyped(t *testing.T, text string) []*unstructured.Unstructured {
 // names in the certificate, the subjects of the bindings, the address of the webhook. Nothing else changes.
 func TestAnotherNamespace(t *testing.T) {
 	for _, components := range []string{"", "components: [CONFIG/certs-self-managed]\n", "components: [CONFIG/host-network, CONFIG/keda]\n"} {
-		install := "resources: [CONFIG]\n" + components
+		install := "resources: [CONFIG/operator]\n" + components // Without the CRDs, which name no namespace.
 		want := strings.ReplaceAll(text(t, kustomization(t, install)), system, team)
 		got := text(t, kustomization(t, "namespace: "+team+"\n"+install+"transformers: [CONFIG/fetch-image, CONFIG/namespaced]\n"))
 		if diff := cmp.Diff(want, got); diff != "" {

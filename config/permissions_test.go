@@ -5,7 +5,6 @@ package config_test
 
 import (
 	"encoding/json"
-	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -76,33 +75,6 @@ func TestPoliciesRefuse(t *testing.T) {
 		if binding.PolicyName != name || binding.MatchResources != nil || !slices.Equal(binding.ValidationActions, []admissionregistrationv1.ValidationAction{"Deny"}) {
 			t.Errorf("the binding %s does not deny by the policy of its name, in all namespaces: %+v", name, binding)
 		}
-	}
-}
-
-// The conditions decide which requests are checked at all, so both policies have the same.
-func TestPoliciesOfRequestersApplyToEveryKind(t *testing.T) {
-	objects := install(t)
-	want := map[string]bool{}
-	for _, gvk := range kindsOf(t) {
-		want[gvk.Group+"/"+gvk.Version+"/"+crdOf(t, objects, gvk).Spec.Names.Plural] = true
-	}
-	var conditions [][]admissionregistrationv1.MatchCondition
-	for _, name := range requesterPolicies {
-		policy := find[*admissionregistrationv1.ValidatingAdmissionPolicy](t, objects, name)
-		conditions = append(conditions, policy.Spec.MatchConditions)
-		got := map[string]bool{}
-		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
-			if !slices.Equal(rule.Operations, []admissionregistrationv1.OperationType{"CREATE", "UPDATE"}) {
-				t.Errorf("%s: the operations of %v are not CREATE and UPDATE", name, rule.Resources)
-			}
-			got[rule.APIGroups[0]+"/"+rule.APIVersions[0]+"/"+rule.Resources[0]] = len(rule.APIGroups)+len(rule.APIVersions)+len(rule.Resources) == 3
-		}
-		if !maps.Equal(got, want) {
-			t.Errorf("%s has rules for %v, want %v", name, slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(want)))
-		}
-	}
-	if len(conditions[0]) != 2 || !slices.Equal(conditions[0], conditions[1][:2]) {
-		t.Errorf("the conditions are %v and %v", conditions[0], conditions[1])
 	}
 }
 

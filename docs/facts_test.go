@@ -15,11 +15,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/spf13/pflag"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/util/yaml"
-
-	cli "github.com/modelbox-operator/modelbox-operator/cli/command"
 )
 
 // section returns the text of a page below a heading, up to the next heading that is not deeper.
@@ -34,37 +31,6 @@ func section(t *testing.T, page, title string) string {
 		text = text[:end[0]]
 	}
 	return text
-}
-
-// Each flag of each command is in its section, or, with the same meaning, among those that name a cluster.
-func TestEveryFlagIsOnThePage(t *testing.T) {
-	page := read(t, "cli.md")
-	shared := section(t, page, "### The flags that name a cluster")
-	shown := func(text string, flag *pflag.Flag) bool {
-		name := "--" + flag.Name + " "
-		if flag.Shorthand != "" {
-			name = "-" + flag.Shorthand + ", " + name
-		}
-		usage := regexp.MustCompile("`").ReplaceAllString(flag.Usage, "")
-		return regexp.MustCompile(`(?m)^ +` + name + `.*` + regexp.QuoteMeta(usage)).MatchString(text)
-	}
-	checked := 0
-	for _, command := range cli.New(cli.Env{Program: "modelbox"}).Commands() {
-		if !command.IsAvailableCommand() {
-			continue
-		}
-		own := section(t, page, "### modelbox "+command.Name())
-		withShared := strings.Contains(own, "(#the-flags-that-name-a-cluster)")
-		command.Flags().VisitAll(func(flag *pflag.Flag) {
-			checked++
-			if !shown(own, flag) && (!withShared || !shown(shared, flag)) {
-				t.Errorf("cli.md does not have --%s of modelbox %s: make generate", flag.Name, command.Name())
-			}
-		})
-	}
-	if checked < 100 {
-		t.Errorf("only %d flags were found", checked)
-	}
 }
 
 // A figure for planning is the one that was measured.

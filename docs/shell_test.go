@@ -4,10 +4,8 @@
 package docs_test
 
 import (
-	"fmt"
 	"regexp"
 	"strings"
-	"testing"
 )
 
 var shellToken = regexp.MustCompile(`(?s)\\.|'[^']*'|"(?:\\.|[^"\\])*"|[$<]?\(|\d?>&\d|\d?>|<+|[\n;|&)]| +#[^\n]*| +|[^\s\\'"$<>;|&()]+|.`)
@@ -64,13 +62,4 @@ func simpleCommands(script string) (out [][]string) {
 	}
 	endCommand()
 	return out
-}
-
-func TestSimpleCommands(t *testing.T) {
-	script := `for x in $(kubectl get "$kind" -o jsonpath='{.a b}'); do` + "\n" + `A=1 make x \` + "\n" + `  B="c $(go env X)" >/dev/null 2>&1 & # make y` +
-		"\n" + `(cd a && modelbox lint -f - <<END) || test $? = 1`
-	want := `[kubectl get $kind -o jsonpath={.a b}] [for x in $()] [do] [go env X] [A=1 make x B=c $(go env X)] [cd a] [modelbox lint -f -] [$()] [test $? = 1]`
-	if got := fmt.Sprint(simpleCommands(script)); got != "["+want+"]" {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
 }

@@ -98,16 +98,3 @@ func TestPagesNameTheLastRelease(t *testing.T) {
 		t.Errorf("only %d versions were found", checked)
 	}
 }
-
-// What is generated has the version of the commit.
-func TestWhatIsGeneratedHasTheVersion(t *testing.T) {
-	for file, want := range map[string]string{
-		"cli.md": "modelbox-controller:" + version.Version, "flags.md": "modelbox-controller:" + version.Version,
-		"../config/images/kustomization.yaml":    "newTag: " + version.Version + "\n",
-		"../charts/modelbox-operator/Chart.yaml": "\nversion: " + strings.TrimPrefix(version.Version, "v") + "\nappVersion: " + version.Version + "\n",
-	} {
-		if !strings.Contains(read(t, file), want) {
-			t.Errorf("%s does not have %q: make generate", file, want)
-		}
-	}
-}

@@ -10,7 +10,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -168,38 +167,4 @@ var _ = It("config/samples is applied by one command", func() {
 		Expect(output).To(ContainSubstring(created + " created\n"))
 	}
 	Expect(kubectlIn("default", "", "diff", "-f", folder)).To(BeEmpty())
-})
-
-var _ = It("the worked examples of config/samples/more are accepted without a warning", func() {
-	files, err := filepath.Glob(filepath.Join(testenv.Root(), "config", "samples", "more", "*.yaml"))
-	Expect(err).NotTo(HaveOccurred())
-	Expect(files).NotTo(BeEmpty())
-	namespace := newNamespace()
-	for _, file := range files {
-		manifest, err := os.ReadFile(file)
-		Expect(err).NotTo(HaveOccurred())
-		output := kubectlIn(namespace, string(manifest), "create", "--dry-run=server", "--validate=strict", "-f", "-")
-		Expect(output).To(ContainSubstring("created (server dry run)"), file)
-		Expect(output).NotTo(ContainSubstring("Warning"), file)
-	}
-})
-
-var _ = It("the examples of the pages about models are accepted without a warning", func() {
-	var page []byte
-	for _, name := range []string{"models.md", "model-sources.md", "model-platform.md"} {
-		text, err := os.ReadFile(filepath.Join(testenv.Root(), "docs", name))
-		Expect(err).NotTo(HaveOccurred())
-		page = append(page, text...)
-	}
-	namespace, created := newNamespace(), 0
-	for _, example := range regexp.MustCompile(`(?m)^(    .*\n)+`).FindAllString(string(page), -1) {
-		manifest := strings.NewReplacer("\n    ", "\n", "namespace: team", "namespace: "+namespace).Replace("\n" + example)
-		if !strings.HasPrefix(manifest, "\napiVersion: ") {
-			continue
-		}
-		output := kubectlIn(namespace, manifest, "create", "--dry-run=server", "--validate=strict", "-f", "-")
-		Expect(output).NotTo(ContainSubstring("Warning"), manifest)
-		created += strings.Count(output, "created (server dry run)")
-	}
-	Expect(created).To(BeNumerically(">", 20))
 })

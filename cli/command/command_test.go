@@ -144,12 +144,12 @@ func TestLintOfTheExamplesOfSizes(t *testing.T) {
 	}
 }
 
-// Each sample is without errors, and each format can be written.
+// Each sample is without errors, and the worked examples are without warnings. Each format can be written.
 func TestLintOfSamples(t *testing.T) {
-	for _, format := range []string{"text", "json", "yaml"} {
-		got := run("", "lint", "-R", "-o", format, "-f", filepath.Join(testenv.Root(), "config", "samples"))
-		if got.code != 0 {
-			t.Errorf("%s: %+v", format, got)
+	samples := filepath.Join(testenv.Root(), "config", "samples")
+	for _, args := range [][]string{{"-R", "-o", "text", samples}, {"-R", "-o", "json", samples}, {"-R", "-o", "yaml", samples}, {"--strict", filepath.Join(samples, "more")}} {
+		if got := run("", append([]string{"lint"}, args...)...); got.code != 0 {
+			t.Errorf("%s: %+v", args, got)
 		}
 	}
 }
