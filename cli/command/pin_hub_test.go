@@ -117,34 +117,3 @@ func TestPinARevisionOfAPullRequest(t *testing.T) {
 		t.Error(errors, manifest)
 	}
 }
-
-// A manifest is replaced as a whole: through a link, with its mode, and nothing is left beside it.
-func TestPinReplacesTheFileAsAWhole(t *testing.T) {
-	directory := t.TempDir()
-	file, link := filepath.Join(directory, "box.yaml"), filepath.Join(directory, "link.yaml")
-	if err := os.WriteFile(file, []byte(head+"  model: {uri: hf://org/name, sizeLimit: 1Gi}\n"), 0o640); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink("box.yaml", link); err != nil {
-		t.Fatal(err)
-	}
-	before, err := os.Open(file) // As another process has it open.
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer before.Close()
-	hub := &numbered{answer: func(string, int) *http.Response { return answer(200, known) }}
-	command.Run(command.Env{
-		IOStreams: genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: io.Discard}, HTTP: &http.Client{Transport: hub},
-	}, []string{"pin", "-f", link})
-	was, _ := io.ReadAll(before)
-	now, err := os.ReadFile(file)
-	info, statErr := os.Stat(file)
-	target, linkErr := os.Readlink(link)
-	if err != nil || statErr != nil || linkErr != nil || strings.Contains(string(was), commit) || !strings.Contains(string(now), commit) || info.Mode() != 0o640 || target != "box.yaml" {
-		t.Error(string(was), string(now), info, target, err)
-	}
-	if entries, _ := os.ReadDir(directory); len(entries) != 2 {
-		t.Error(entries)
-	}
-}

@@ -200,7 +200,8 @@ func TestPinCheck(t *testing.T) {
 	}
 }
 
-// A manifest keeps its mode, a link continues to point to it, and nothing is left beside it.
+// A manifest is replaced as a whole: it keeps its mode, a link continues to point to it, who has it open reads what was there,
+// and nothing is left beside it.
 func TestPinReplacesTheFile(t *testing.T) {
 	m := serveModels(t)
 	dir := t.TempDir()
@@ -209,18 +210,24 @@ func TestPinReplacesTheFile(t *testing.T) {
 	if err := errors.Join(os.WriteFile(file, []byte(manifest), 0o640), os.Symlink("box.yaml", link)); err != nil {
 		t.Fatal(err)
 	}
+	before, err := os.Open(file) // As another process has it open.
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer before.Close()
 	streams := genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: t.Output()}
 	if code := command.Run(command.Env{IOStreams: streams, HTTP: m.Client()}, []string{"pin", "-f", link}); code != 0 {
 		t.Fatal(code)
 	}
+	was, readErr := io.ReadAll(before)
 	text, err := os.ReadFile(file)
 	info, statErr := os.Stat(file)
 	entries, listErr := os.ReadDir(dir)
 	target, linkErr := os.Readlink(link)
-	if err := errors.Join(err, statErr, listErr, linkErr); err != nil {
+	if err := errors.Join(err, readErr, statErr, listErr, linkErr); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(string(text), ofHello) || info.Mode() != 0o640 || len(entries) != 2 || target != "box.yaml" {
+	if string(was) != manifest || !strings.Contains(string(text), ofHello) || info.Mode() != 0o640 || len(entries) != 2 || target != "box.yaml" {
 		t.Errorf("%s\n%v %v %s", text, info.Mode(), entries, target)
 	}
 }

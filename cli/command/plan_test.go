@@ -370,6 +370,24 @@ func TestPlanOfASize(t *testing.T) {
 	}
 }
 
+// What a running Deployment fetches its model with stays: no flag is needed to see no difference.
+func TestPlanKeepsTheFetcher(t *testing.T) {
+	t.Parallel()
+	const model = `{apiVersion: model.github.com/v1, kind: ModelBox, metadata: {name: web}, spec: {image: "a:1", modelFileURL: "hf://org/name@0123456789abcdef0123456789abcdef01234567"}}`
+	stored := applied(t, model)
+	fetch := &stored[0].(*appsv1.Deployment).Spec.Template.Spec.InitContainers[0]
+	fetch.Image, fetch.Args = "r.io/c:old", append(fetch.Args, "--mirror=hf://=https://hub.example.com")
+	box := stored[len(stored)-1].(*unstructured.Unstructured)
+	box.Object["status"] = map[string]any{"fetcher": map[string]any{"image": "r.io/c:old", "mirrors": []any{"hf://=https://hub.example.com"}}}
+	if got, different := planOf(cluster(t, stored...), model); got != "modelbox/web: no difference" || different {
+		t.Errorf("got %s", got)
+	}
+	box.Object["status"] = nil
+	if got, _ := planOf(cluster(t, stored...), model); !strings.HasPrefix(got, "modelbox/web: restarts 1 pod") {
+		t.Errorf("without a status: %s", got)
+	}
+}
+
 // delegated is a cluster whose user may read objects of the five kinds only.
 func delegated(t *testing.T, objects ...client.Object) client.WithWatch {
 	refused := func(obj any) error {

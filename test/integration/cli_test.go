@@ -32,9 +32,6 @@ import (
 	mtsrev1 "github.com/modelbox-operator/modelbox-operator/api/mtsre/v1"
 	mydomainv1beta1 "github.com/modelbox-operator/modelbox-operator/api/mydomain/v1beta1"
 	"github.com/modelbox-operator/modelbox-operator/cli/command"
-	domain "github.com/modelbox-operator/modelbox-operator/kinds"
-	"github.com/modelbox-operator/modelbox-operator/kinds/modelbox"
-	"github.com/modelbox-operator/modelbox-operator/kinds/models"
 )
 
 var (
@@ -552,93 +549,4 @@ func TestVersionOfTheProcesses(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("v9")
-}
-
-func boxOf(image string) string {
-	return "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web}\nspec: {image: " + image + "}\n"
-}
-
-const withModel = "apiVersion: model.github.com/v1\nkind: ModelBox\nmetadata: {name: web}\nspec:\n  image: a:1\n  model:\n    uri: hf://org/name@0123456789abcdef0123456789abcdef01234567\n"
-
-// A plan shows what an apply would change, and its exit code whether that is something.
-func TestDiffWithTheCluster(t *testing.T) {
-	c := newCluster(t)
-	c.stdin = boxOf("a:1") // The object is not in the cluster yet.
-	got := c.run("plan", "-f", "-")
-	if got.code != 1 || !strings.Contains(got.out, "--- Deployment/web (live)\n+++ Deployment/web (desired)\n") || !strings.Contains(got.out, "+      - image: a:1\n") {
-		t.Fatalf("got %+v", got)
-	}
-	box := newBox()
-	box.Spec.Image, box.Spec.Replicas = "a:1", nil
-	c.create(box)
-	deployment := deploymentOf("web", nil, "")
-	c.create(deployment)
-	if got := c.run("plan", "-f", "-"); got.code != 0 || !strings.Contains(got.out, `conflict: Deployment "web" already exists and has no controller`) {
-		t.Errorf("got %+v", got)
-	}
-	if err := c.client.Delete(ctx, deployment); err != nil {
-		t.Fatal(err)
-	}
-	c.applyChildren(box, models.Fetcher{})
-	c.wantSameChildren()
-	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "web"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}
-	control(service, box, "ModelBox")
-	c.create(service)
-	if got := c.run("plan", "-f", "-"); got.code != 1 || !strings.Contains(got.out, "-kind: Service\n") {
-		t.Errorf("got %+v", got)
-	}
-	c.stdin = boxOf("a:2")
-	if got := c.run("plan", "-f", "-"); got.code != 1 || !strings.Contains(got.out, "-      - image: a:1\n+      - image: a:2\n") {
-		t.Errorf("got %+v", got)
-	}
-}
-
-// What a running Deployment fetches its model with stays: no flag is needed to see no difference.
-func TestDiffKeepsTheFetcher(t *testing.T) {
-	c := newCluster(t)
-	box := newBox()
-	box.Spec = modelv1.ModelBoxSpec{Image: "a:1", ModelFileURL: "hf://org/name@0123456789abcdef0123456789abcdef01234567"}
-	c.create(box)
-	old := models.Fetcher{Image: "r.io/c:old", Mirrors: []string{"hf://=https://hub.example.com"}}
-	c.applyChildren(box, old)
-	box.Status.Fetcher = &modelv1.FetcherStatus{Image: old.Image, Mirrors: old.Mirrors}
-	if err := c.client.Status().Update(ctx, box); err != nil {
-		t.Fatal(err)
-	}
-	c.stdin = withModel
-	c.wantSameChildren()
-	c.stdin = strings.Replace(withModel, "a:1", "a:2", 1)
-	got := c.run("plan", "-f", "-")
-	if got.code != 1 || !strings.Contains(got.out, "+      - image: a:2\n") || strings.Contains(got.out, "+        image: modelbox-controller") || strings.Contains(got.out, "-        - --mirror") {
-		t.Errorf("got %+v", got)
-	}
-}
-
-// wantSameChildren checks that the plan of a ModelBox has no difference of a child.
-func (c *cluster) wantSameChildren() {
-	c.t.Helper()
-	got := c.run("plan", "-f", "-")
-	same := got.out == "modelbox/web: no difference\n" || strings.HasPrefix(got.out, "modelbox/web: restarts no pod\n")
-	if got.err != "" || !same || strings.Contains(got.out, "/web (live)\n+++ Deployment") {
-		c.t.Errorf("got %+v", got)
-	}
-}
-
-// applyChildren does what the controller does for a ModelBox.
-func (c *cluster) applyChildren(box *modelv1.ModelBox, fetcher models.Fetcher) {
-	c.t.Helper()
-	modelbox.Default(box)
-	children, err := modelbox.Workload(box, fetcher).Children()
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	for _, child := range children {
-		manifest, err := domain.ApplyConfiguration(child)
-		if err != nil {
-			c.t.Fatal(err)
-		}
-		if err := c.client.Patch(ctx, child, client.RawPatch(types.ApplyPatchType, manifest), client.FieldOwner(api.FieldManager)); err != nil {
-			c.t.Fatal(err)
-		}
-	}
 }
