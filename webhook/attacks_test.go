@@ -7,7 +7,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -48,14 +47,19 @@ func TestAttacks(t *testing.T) {
 				t.Skip("a part of make test-long")
 			}
 			p := startReady(t, []string{"GOMEMLIMIT=224MiB", "HOME=" + t.TempDir()})
-			honest := sendReviews(t, p.webhooks)
+			honest := sendBusily(t, 5, func(ctx context.Context, network, _ string) (net.Conn, error) {
+				return new(net.Dialer).DialContext(ctx, network, p.webhooks)
+			})
 			a := startAttack(t, p.webhooks, tc.connections, tc.attack)
 			<-a.begun
 			honest.sendMore(600)
-			sent := honest.stop()
+			honest.stop()
 			a.stop()
 			most := p.peak()
-			t.Logf("%d connections opened, %d reviews, the slowest took %v, %d MiB", a.opened.Load(), sent, time.Duration(honest.slowest.Load()).Round(time.Millisecond), most>>10)
+			t.Logf("%d connections opened, %d reviews, %d MiB", a.opened.Load(), honest.sent.Load(), most>>10)
+			if honest.lost.Load() > 0 {
+				t.Errorf("%d of %d reviews failed: %v", honest.lost.Load(), honest.sent.Load(), honest.reason.Load())
+			}
 			if a.opened.Load() < int64(tc.connections) {
 				t.Errorf("%d of %d connections were opened", a.opened.Load(), tc.connections)
 			}
@@ -86,69 +90,6 @@ func (p *process) peak() int {
 		return kib
 	}
 	return value("VmHWM:") - value("RssFile:")
-}
-
-// reviews are sent by several clients, one by one, until they are stopped.
-type reviews struct {
-	*testing.T
-	cancel        context.CancelFunc
-	clients       sync.WaitGroup
-	sent, slowest atomic.Int64
-}
-
-func sendReviews(t *testing.T, address string) *reviews {
-	ctx, cancel := context.WithCancel(t.Context())
-	r := &reviews{T: t, cancel: cancel}
-	for n := range 5 {
-		// Two of the clients open a new connection for each review.
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: n < 2}
-		client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
-		r.clients.Go(func() {
-			defer transport.CloseIdleConnections()
-			for ctx.Err() == nil {
-				r.send(client, address)
-			}
-		})
-	}
-	t.Cleanup(func() { r.stop() })
-	return r
-}
-
-func (r *reviews) send(client *http.Client, address string) {
-	start := time.Now()
-	response, err := client.Post("https://"+address+unitedDeploymentPath, "application/json", strings.NewReader(unitedDeployment))
-	if err != nil {
-		r.Errorf("a review failed after %v: %v", time.Since(start), err)
-		return
-	}
-	text, err := io.ReadAll(response.Body)
-	response.Body.Close()
-	if err != nil || !bytes.Contains(text, []byte(`"allowed":true`)) {
-		r.Errorf("a review was answered %s %s %v", response.Status, text, err)
-	}
-	r.sent.Add(1)
-	for took := int64(time.Since(start)); ; {
-		if most := r.slowest.Load(); took <= most || r.slowest.CompareAndSwap(most, took) {
-			return
-		}
-	}
-}
-
-// sendMore waits until so many more reviews have been sent.
-func (r *reviews) sendMore(n int64) {
-	r.Helper()
-	before := r.sent.Load()
-	for deadline := time.Now().Add(time.Minute); r.sent.Load() < before+n; time.Sleep(time.Millisecond) {
-		if r.Failed() || time.Now().After(deadline) {
-			r.Fatalf("%d of %d reviews were answered during the attack", r.sent.Load()-before, n)
-		}
-	}
-}
-
-func (r *reviews) stop() int64 {
-	r.cancel()
-	r.clients.Wait()
-	return r.sent.Load()
 }
 
 // attack does something on a connection until it ends, after it has called begun.

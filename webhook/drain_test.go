@@ -7,13 +7,10 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,7 +23,6 @@ import (
 
 	"github.com/modelbox-operator/modelbox-operator/hack/local/freeport"
 	"github.com/modelbox-operator/modelbox-operator/kinds/all"
-	"github.com/modelbox-operator/modelbox-operator/test/certificates"
 )
 
 // running is a webhook server that serves.
@@ -66,11 +62,7 @@ func runServer(t *testing.T, certDir string, makeServer func(*options) (webhook.
 func TestNoRequestIsLost(t *testing.T) {
 	t.Parallel()
 	const servers, lateness = 4, 150 * time.Millisecond
-	dir := t.TempDir()
-	cert, key := certificates.New("webhook", 1)
-	if err := errors.Join(os.WriteFile(filepath.Join(dir, "tls.crt"), cert, 0o600), os.WriteFile(filepath.Join(dir, "tls.key"), key, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	dir := certDir(t)
 	for name, test := range map[string]struct {
 		makeServer func(*options) (webhook.Server, error)
 		loses      bool
@@ -111,7 +103,7 @@ func TestNoRequestIsLost(t *testing.T) {
 	}
 }
 
-// load are clients that send reviews.
+// load are clients that send reviews, one after another.
 type load struct {
 	*testing.T
 	sent, lost atomic.Int64
@@ -119,13 +111,15 @@ type load struct {
 	stop       func()
 }
 
+// sendBusily starts clients, of which two open a new connection for each review.
 func sendBusily(t *testing.T, clients int, dial func(ctx context.Context, network, address string) (net.Conn, error)) *load {
-	transport := &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, MaxIdleConnsPerHost: 25}
-	client := &http.Client{Transport: transport}
 	ctx, cancel := context.WithCancel(t.Context())
 	l, all := &load{T: t}, new(sync.WaitGroup)
-	for range clients {
+	for n := range clients {
+		transport := &http.Transport{DialContext: dial, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: n < 2}
+		client := &http.Client{Transport: transport, Timeout: 10 * time.Second}
 		all.Go(func() {
+			defer transport.CloseIdleConnections()
 			for ctx.Err() == nil {
 				if err := sendReview(client); err != nil {
 					l.lost.Add(1)
@@ -138,7 +132,6 @@ func sendBusily(t *testing.T, clients int, dial func(ctx context.Context, networ
 	l.stop = sync.OnceFunc(func() {
 		cancel()
 		all.Wait()
-		transport.CloseIdleConnections()
 	})
 	t.Cleanup(l.stop)
 	return l
