@@ -338,7 +338,7 @@ spec:
 	}
 }
 
-// Each refusal says what to do.
+// Each refusal says what to do. The report of adoption has those of a Deployment.
 func TestRefused(t *testing.T) {
 	t.Parallel()
 	const box = "ModelBox"
@@ -347,22 +347,13 @@ func TestRefused(t *testing.T) {
 		change         func(d *appsv1.Deployment, s *corev1.Service)
 		reason, wayOut string
 	}{
-		"expressions": {"App", func(d *appsv1.Deployment, _ *corev1.Service) {
-			d.Spec.Selector.MatchExpressions = []metav1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOpExists}}
-		}, "(a,app=web) is not only of labels", "create an object of another name"},
-		"a deletion":            {"App", func(d *appsv1.Deployment, _ *corev1.Service) { d.DeletionTimestamp = &metav1.Time{} }, "being deleted", ""},
 		"a Service in deletion": {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.DeletionTimestamp = &metav1.Time{} }, "being deleted", ""},
 		"another selector": {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.Spec.Selector["b"] = "c" },
 			`selects app=web,b=c, and Deployment "web" app=web`, "adopt the Deployment alone"},
 		"no ports":        {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.Spec.Ports = nil }, "no ports", "adopt the Deployment alone"},
 		"a load balancer": {"App", func(_ *appsv1.Deployment, s *corev1.Service) { s.Spec.Type = "LoadBalancer" }, "LoadBalancer", "--kind ModelBox"},
-		"a variable twice": {box, func(d *appsv1.Deployment, _ *corev1.Service) {
-			c := &d.Spec.Template.Spec.Containers[1]
-			c.Env = append(c.Env, c.Env[0])
-		}, "spec.envs[2]", "Duplicate value"},
 		"a long name of a port": {box, func(_ *appsv1.Deployment, s *corev1.Service) { s.Spec.Ports[0].Name = "a-very-long-name-of-a-port" },
 			"spec.ports[0].name", "1 to 15"},
-		"a name that no object has": {"App", func(d *appsv1.Deployment, s *corev1.Service) { d.Name, s.Name = "web.v1", "web.v1" }, "metadata.name", "must be a valid Service name"},
 		"another version of pods": {"App", func(d *appsv1.Deployment, _ *corev1.Service) { d.Spec.Template.Labels["app"] = "x" },
 			"spec.podTemplate.metadata.labels[app]", `must be "web"`},
 	} {

@@ -209,7 +209,7 @@ func TestNothingAndWrongUsage(t *testing.T) {
 			}
 		}
 	}
-	for _, args := range []string{"unknown", "status", "status web", "status pod/web", "status a/b --all", "status -w --all", "adopt web", "adopt deploy/web --kind Eru", "resize app/a", "pause eru/a",
+	for _, args := range []string{"unknown", "status", "status web", "status pod/web", "status a/b --all", "status -w --all", "adopt web", "adopt deployment", "adopt service/web", "adopt daemonset/web", "adopt deploy/web --kind Eru", "adopt deploy/web --kind jane", "resize app/a", "pause eru/a",
 		"pin", "lint", "lint none.yaml", "next -n 0", "next @daily -f x", "plan -f none.yaml", "render -f none.yaml", "version -o x --client", "restart app/a", "next", "history app/a"} {
 		if got := run("", strings.Fields(args)...); got.code != 3 || strings.Count(got.err, "\n") != 1 {
 			t.Errorf("%s: %+v", args, got)

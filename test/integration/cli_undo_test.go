@@ -180,38 +180,62 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// Resources without a preset are those of resourceType custom, and members that a map no
-// longer has are removed.
-func TestUndoToCustomResources(t *testing.T) {
-	c, box := withHistory(t)
-	if got := c.run("undo", "mb/web", "--to-revision", "1", "-y"); got.code != 0 {
-		t.Fatalf("got %+v", got)
-	}
-	c.get(box)
-	if box.Spec.ResourceType != modelv1.ResourceTypeCustom || len(box.Spec.Resources.Limits) != 1 || len(box.Spec.Resources.Requests) != 0 {
-		t.Errorf("got %s %+v", box.Spec.ResourceType, box.Spec.Resources)
-	}
-}
-
-// What cannot be restored is named, and nothing is written.
-func TestUndoRefuses(t *testing.T) {
-	c, box := withHistory(t)
-	version := box.ResourceVersion
-	for args, want := range map[string]string{
-		"":                "revision 3 differs from the current one in more than the image, command, args, env, envFrom and resources of container \"web\"; nothing was written. Change the object itself; the other differences are:\n--- pod template (current)\n+++ pod template (revision)\n",
-		"--to-revision=9": "there is no revision 9; see the command history\n",
-	} {
-		got := c.run(append([]string{"undo", "modelbox/web", "-y"}, strings.Fields(args)...)...)
-		if got.code != 1 || !strings.Contains(got.err, want) {
-			t.Errorf("%s: got %+v", args, got)
+// What is restored, of what, and what is named because it cannot be: then nothing is written.
+func TestUndoOf(t *testing.T) {
+	change := func(c *cluster, obj client.Object, as string) {
+		if err := c.client.Update(ctx, obj, client.FieldOwner(as)); err != nil {
+			t.Fatal(err)
 		}
 	}
-	if got := c.run("undo", "modelbox/web", "-y", "--to-revision=zzz"); got.code != 3 || !strings.Contains(got.err, "invalid syntax") {
-		t.Errorf("got %+v", got)
-	}
-	want(t, c.run("undo", "modelbox/web", "-y", "--to-revision", "10"), result{out: "modelbox/web already has the state of revision 10 (unchanged)\n"})
-	if c.get(box); box.ResourceVersion != version {
-		t.Error("the object was written")
+	for name, tc := range map[string]struct {
+		prepare    func(c *cluster, box *modelv1.ModelBox)
+		args, want string // A part of the error, or else of the output.
+		restored   func(*modelv1.ModelBoxSpec) bool
+	}{
+		"no preset": {nil, "--to-revision=1", "modelbox/web returned to revision 1\n", func(s *modelv1.ModelBoxSpec) bool {
+			// Members that a map no longer has are removed.
+			return s.ResourceType == modelv1.ResourceTypeCustom && len(s.Resources.Limits) == 1 && len(s.Resources.Requests) == 0
+		}},
+		"a change that is not rolled out, because the object is paused": {func(c *cluster, box *modelv1.ModelBox) {
+			box.Spec.Paused, box.Spec.Image = true, "nginx:pending"
+			change(c, box, "user")
+		}, "--to-revision=10", "-  image: nginx:pending\n+  image: nginx:2\n", func(s *modelv1.ModelBoxSpec) bool { return s.Image == "nginx:2" && len(s.Envs) == 2 }},
+		"a variable that another field manager has added to the Deployment": {func(c *cluster, _ *modelv1.ModelBox) {
+			deployment, variable := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: c.namespace}}, corev1.EnvVar{Name: "STAKATER_WEB_CONFIGMAP", Value: "new"}
+			c.get(deployment)
+			deployment.Spec.Template.Spec.Containers[0].Env = append(deployment.Spec.Template.Spec.Containers[0].Env, variable)
+			change(c, deployment, "reloader")
+			c.create(revision(deployment, 5, func(t *corev1.PodTemplateSpec) {
+				main := &t.Spec.Containers[0]
+				main.Image, main.Env = "nginx:5", []corev1.EnvVar{{Name: "A", Value: "5"}, {Name: variable.Name, Value: "old"}}
+			}))
+		}, "--to-revision=5", "", func(s *modelv1.ModelBoxSpec) bool {
+			return len(s.Envs) == 1 && s.Envs[0].Value == "5" && s.Image == "nginx:5"
+		}},
+		"what spec.podTemplate sets as well": {func(c *cluster, box *modelv1.ModelBox) {
+			box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"web","args":["-t"]}]}}`)}
+			change(c, box, "user")
+		}, "--to-revision=2", "revision 2 cannot be restored: object is no longer valid: spec.podTemplate.spec.containers[0].args: ", nil},
+		"more": {nil, "", "revision 3 differs from the current one in more than the image, command, args, env, envFrom and resources of container \"web\"; nothing was written. " +
+			"Change the object itself; the other differences are:\n--- pod template (current)\n+++ pod template (revision)\n", nil},
+		"no such revision": {nil, "--to-revision=9", "there is no revision 9; see the command history\n", nil},
+		"no number":        {nil, "--to-revision=zzz", "invalid syntax", nil},
+		"the same":         {nil, "--to-revision=10", "modelbox/web already has the state of revision 10 (unchanged)\n", func(*modelv1.ModelBoxSpec) bool { return true }},
+	} {
+		c, box := withHistory(t)
+		if tc.prepare != nil {
+			tc.prepare(c, box)
+		}
+		c.get(box)
+		version := box.ResourceVersion
+		got := c.run(append([]string{"undo", "modelbox/web", "-y"}, strings.Fields(tc.args)...)...)
+		c.get(box)
+		switch {
+		case tc.restored == nil && (got.code == 0 || !strings.Contains(got.err, tc.want) || box.ResourceVersion != version):
+			t.Errorf("%s: the object was written, or got %+v", name, got)
+		case tc.restored != nil && (got.code != 0 || !strings.Contains(got.out, tc.want) || !tc.restored(&box.Spec) || strings.Contains(tc.want, "unchanged") != (box.ResourceVersion == version)):
+			t.Errorf("%s: got %+v and %+v", name, got, box.Spec)
+		}
 	}
 }
 
@@ -235,21 +259,6 @@ func TestUndoOfWhatIsApplied(t *testing.T) {
 	}
 	if c.get(box); box.Spec.Image != "nginx:1" {
 		t.Errorf("got %s", box.Spec.Image)
-	}
-}
-
-// A change that has not been rolled out yet, because the object is paused, is undone as well.
-func TestUndoOfAPendingChange(t *testing.T) {
-	c, box := withHistory(t)
-	box.Spec.Paused, box.Spec.Image = true, "nginx:pending"
-	if err := c.client.Update(ctx, box); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.run("undo", "modelbox/web", "--to-revision", "10", "--yes"); got.code != 0 || !strings.Contains(got.out, "-  image: nginx:pending\n+  image: nginx:2\n") {
-		t.Errorf("got %+v", got)
-	}
-	if c.get(box); box.Spec.Image != "nginx:2" || len(box.Spec.Envs) != 2 {
-		t.Errorf("got %+v", box.Spec)
 	}
 }
 
@@ -317,45 +326,5 @@ func TestUndoOfAFailedRollout(t *testing.T) {
 	}
 	if got := c.run("undo", "modelbox/web", "--yes"); got.code != 1 || !strings.HasPrefix(got.err, "error: reading the record of the last complete rollout: ") {
 		t.Errorf("got %+v", got)
-	}
-}
-
-// A variable that another field manager has added to the Deployment does not become one of the
-// object.
-func TestUndoLeavesForeignVariables(t *testing.T) {
-	c, box := withHistory(t)
-	deployment := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Name: "web", Namespace: c.namespace}}
-	c.get(deployment)
-	variable := corev1.EnvVar{Name: "STAKATER_WEB_CONFIGMAP", Value: "new"}
-	deployment.Spec.Template.Spec.Containers[0].Env = append(deployment.Spec.Template.Spec.Containers[0].Env, variable)
-	if err := c.client.Update(ctx, deployment, client.FieldOwner("reloader")); err != nil {
-		t.Fatal(err)
-	}
-	c.create(revision(deployment, 5, func(t *corev1.PodTemplateSpec) {
-		main := &t.Spec.Containers[0]
-		main.Image, main.Env = "nginx:5", []corev1.EnvVar{{Name: "A", Value: "5"}, {Name: variable.Name, Value: "old"}}
-	}))
-	if got := c.run("undo", "modelbox/web", "--to-revision", "5", "--yes"); got.code != 0 {
-		t.Errorf("got %+v", got)
-	}
-	if c.get(box); len(box.Spec.Envs) != 1 || box.Spec.Envs[0].Value != "5" || box.Spec.Image != "nginx:5" {
-		t.Errorf("got %+v", box.Spec)
-	}
-}
-
-// A field that spec.podTemplate sets as well is refused, and nothing is written.
-func TestUndoOfWhatThePodTemplateSets(t *testing.T) {
-	c, box := withHistory(t)
-	box.Spec.PodTemplate = &runtime.RawExtension{Raw: []byte(`{"spec":{"containers":[{"name":"web","args":["-t"]}]}}`)}
-	if err := c.client.Update(ctx, box); err != nil {
-		t.Fatal(err)
-	}
-	version := box.ResourceVersion
-	const refusal = "error: revision 2 cannot be restored: object is no longer valid: spec.podTemplate.spec.containers[0].args: "
-	if got := c.run("undo", "modelbox/web", "--to-revision", "2", "--yes"); got.code != 1 || !strings.HasPrefix(got.err, refusal) {
-		t.Errorf("got %+v", got)
-	}
-	if c.get(box); box.ResourceVersion != version {
-		t.Error("the object was written")
 	}
 }

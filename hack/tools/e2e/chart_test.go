@@ -305,21 +305,6 @@ func TestALimitedReleaseThatIssuesItsCertificate(t *testing.T) {
 	compare(t, want, rendered(t, "ops", values))
 }
 
-func TestTheOperatorsOwnNamespaceIsNotReconciled(t *testing.T) {
-	_, err := helm(t, "ops", "namespaces: [a, ops]")
-	if want := `the operator runs in namespace "ops"`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want an error that contains %q", err, want)
-	}
-}
-
-// The policy allows the controller to change only caBundle.
-func TestTheControllerIssuesNoCertificateWithoutThePolicies(t *testing.T) {
-	_, err := helm(t, "ops", "{certs: {mode: self-managed}, rights: {enabled: false}}")
-	if want := "needs rights.enabled=true"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("%v, want an error that contains %q", err, want)
-	}
-}
-
 func TestHelmFindsNothingToImprove(t *testing.T) {
 	for _, message := range lint.RunAll(folder, nil, system).Messages {
 		if message.Severity > support.InfoSev {
