@@ -218,7 +218,14 @@ ModelBox/web  not ready
 	c.create(&mtsrev1.Eru{ObjectMeta: metav1.ObjectMeta{Name: "nightly"}, Spec: mtsrev1.EruSpec{DeploymentName: "none"}, Status: mtsrev1.EruStatus{
 		NextScheduleTime: new(metav1.NewTime(now)), History: []mtsrev1.EruHistory{{Slot: metav1.NewTime(now), Result: mtsrev1.EruSkipped, Reason: "TargetNotFound"}},
 	}})
-	want(t, c.run("status", "--all"), result{out: tree + `Eru/nightly  not reconciled yet
+	daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: metav1.ObjectMeta{Name: "logs"}, Spec: mydomainv1beta1.GenericdaemonSpec{Image: "a:1"}}
+	daemon.Status.Conditions = []metav1.Condition{condition("Ready", metav1.ConditionFalse, "Progressing", "1 of 3 pods are available")}
+	daemon.Status.Problems = []modelv1.Problem{{Container: "logs", Reason: "ImagePullBackOff", Message: "not found", Count: 2, Since: metav1.Now()}}
+	c.create(daemon)
+	want(t, c.run("status", "--all"), result{out: tree + `Genericdaemon/logs  not ready
+├── Ready=False  Progressing (AGE): 1 of 3 pods are available
+└── problem: ImagePullBackOff of container logs in 2 pods for AGE: not found
+Eru/nightly  not reconciled yet
 ├── next run: 2026-03-28T00:00:00Z
 └── run of 2026-03-28T00:00:00Z: Skipped TargetNotFound
 `})
