@@ -56,15 +56,6 @@ var _ = Describe("an Eru", func() {
 		Expect(get(ctx, eru)).To(BeComparableTo(before), "an Eru that exists is never rewritten")
 	})
 
-	It("is not created from invalid annotations", func() {
-		d := annotated(map[string]string{mtsrev1.AnnotationEru: "true", mtsrev1.AnnotationSchedule: "61 * * * *"})
-		Expect(env.Client.Create(ctx, d)).To(Succeed())
-		Eventually(func() string { return eventNote(ctx, d, "InvalidAnnotation") }).Should(ContainSubstring(mtsrev1.AnnotationSchedule))
-		Expect(env.Client.Get(ctx, client.ObjectKeyFromObject(eru), eru)).NotTo(Succeed())
-		change(ctx, d, func(d *appsv1.Deployment) { d.Annotations[mtsrev1.AnnotationSchedule] = "1 * * * *" })
-		Eventually(readiness(ctx, eru)).Should(Equal("True Disabled"))
-	})
-
 	It("computes its next scheduled time again, whatever another client writes into its status", func() {
 		eru.Spec = mtsrev1.EruSpec{Enabled: true, Schedule: "0 0 1 1 *"}
 		existing(ctx, named)

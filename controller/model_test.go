@@ -26,26 +26,6 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
-var _ = Describe("an upgrade of the operator", func() {
-	It("does not replace the pods that fetch a model, in the running controller", func(ctx SpecContext) {
-		box := serving(ctx, "https://models.example.com/bert.onnx")
-		deployment := &appsv1.Deployment{ObjectMeta: box.ObjectMeta}
-		Eventually(func() error { return env.Client.Get(ctx, client.ObjectKeyFromObject(box), deployment) }).Should(Succeed())
-		template := deployment.Spec.Template
-		Expect(template.Spec.InitContainers[0].Image).To(Equal("modelbox-controller:v1"))
-		// The proof is in status, which is written after the Deployment.
-		Eventually(func() *modelv1.FetcherStatus { return get(ctx, box).Status.Fetcher }).ShouldNot(BeNil())
-		stop()
-		released(models.Fetcher{Image: "modelbox-controller:v2"})
-		start()
-		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Replicas = new(int32(3)) })
-		Eventually(func() int32 { return *get(ctx, deployment).Spec.Replicas }).Should(BeEquivalentTo(3))
-		Expect(deployment.Spec.Template).To(Equal(template))
-		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Image = "nginx:1.28" })
-		Eventually(func() string { return get(ctx, deployment).Spec.Template.Spec.InitContainers[0].Image }).Should(Equal("modelbox-controller:v2"))
-	})
-})
-
 const modelImage = "oci://registry.example.com/team/model@sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 // serving creates a ModelBox that serves a model.
@@ -137,17 +117,6 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 				Expect(fetch().Args).NotTo(ContainElement(ContainSubstring("evil")), name)
 			}
 		}
-	})
-
-	It("is removed from the pods with the field", func() {
-		box := serving(ctx, uri)
-		drive().settled(ctx, box)
-		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model = nil })
-		drive().settled(ctx, box)
-		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: box.ObjectMeta})
-		Expect(deployment.Spec.Template.Spec.InitContainers).To(BeEmpty())
-		Expect(deployment.Spec.Template.Spec.Volumes).To(BeEmpty())
-		Expect(get(ctx, box).Status.Fetcher).To(BeNil())
 	})
 
 	It("becomes an image volume, and a claim", func() {

@@ -256,34 +256,6 @@ ports: [{port: 80, targetPort: 80, nodePort: 30010, protocol: TCP}]`+small+nodeP
 	}
 }
 
-func TestDefaultRecords(t *testing.T) {
-	t.Parallel()
-	got := box(t, `{image: a:1, ports: [{port: 80}, {port: 81, protocol: UDP}]}`)
-	sent, before := marshal(t, got), all.Spec(got)
-	setDefaults(got, nil)
-	ops, err := kinds.Diff(sent, before, all.Spec(got))
-	must(err)
-	want := `[{"op":"add","path":"/spec/defaultProbes","value":"Enabled"},` +
-		`{"op":"add","path":"/spec/livenessProbe","value":{"tcpSocket":{"port":80}}},` +
-		`{"op":"add","path":"/spec/name","value":"web"},` +
-		`{"op":"add","path":"/spec/ports/0/name","value":"tcp-80"},` +
-		`{"op":"add","path":"/spec/ports/0/protocol","value":"TCP"},` +
-		`{"op":"add","path":"/spec/ports/0/targetPort","value":80},` +
-		`{"op":"add","path":"/spec/ports/1/name","value":"udp-81"},` +
-		`{"op":"add","path":"/spec/ports/1/targetPort","value":81},` +
-		`{"op":"add","path":"/spec/progressDeadlineSeconds","value":2400},` +
-		`{"op":"add","path":"/spec/readinessProbe","value":{"tcpSocket":{"port":80}}},` +
-		`{"op":"add","path":"/spec/replicas","value":1},` +
-		`{"op":"add","path":"/spec/resourceType","value":"small"},` +
-		`{"op":"add","path":"/spec/resources","value":{"limits":{"cpu":"1","memory":"2Gi"},"requests":{"cpu":"1","memory":"2Gi"}}},` +
-		`{"op":"add","path":"/spec/rollingUpdate","value":"25%"},` +
-		`{"op":"add","path":"/spec/serviceType","value":"ClusterIP"},` +
-		`{"op":"add","path":"/spec/startupProbe","value":{"failureThreshold":900,"periodSeconds":2,"tcpSocket":{"port":80}}}]`
-	if diff := cmp.Diff(want, string(marshal(t, ops))); diff != "" {
-		t.Errorf("operations (-want +got):\n%s", diff)
-	}
-}
-
 // all encodes all fields that have defaults.
 var all = withoutSizes.Codec(&modelv1.ModelBox{Spec: modelv1.ModelBoxSpec{ResourceType: "gpu"}}, nil)
 
