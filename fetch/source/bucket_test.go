@@ -166,6 +166,9 @@ func TestTheWaysOutOfS3(t *testing.T) {
 		{status: 307, code: "TemporaryRedirect", headers: map[string]string{"X-Amz-Bucket-Region": "us-east-1", "Location": "https://a.test/b"}, want: "the bucket is new"},
 		{status: 307, code: "TemporaryRedirect", headers: map[string]string{"X-Amz-Bucket-Region": "eu-west-1", "Location": "https://a.test/b"}, want: "set AWS_REGION to eu-west-1"},
 		{status: 400, code: "AuthorizationHeaderMalformed", headers: map[string]string{"X-Amz-Bucket-Region": "us-east-1"}, want: "the server refuses the region that it names"},
+		{status: 400, code: "AuthorizationHeaderMalformed", message: "</Message><Region>eu-west-1</Region><Message>", want: "set AWS_REGION to eu-west-1"},
+		{status: 301, code: "PermanentRedirect", headers: map[string]string{"X-Amz-Bucket-Region": "eu-west-1"}, want: "set AWS_REGION to eu-west-1"},
+		{status: 403, code: "RequestTimeTooSkewed", want: "the clock of the node"},
 		{status: 403, code: "AccessDenied", want: "check the keys AWS_*"},
 		{status: 412, code: "PreconditionFailed", want: "the object was replaced"},
 	} {

@@ -5,11 +5,8 @@ package source_test
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"io"
-	"log"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -107,47 +104,6 @@ func TestRefusalsOfS3(t *testing.T) {
 	}
 }
 
-// The server of S3 is real, and its first two connections are cut.
-func TestAnObjectOfS3IsResumed(t *testing.T) {
-	content := bytes.Repeat([]byte("0123456789abcdef"), 20_000)
-	backend := s3mem.New()
-	if err := backend.CreateBucket(t.Context(), "bucket"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := backend.PutObject(t.Context(), "bucket", object, map[string]string{}, bytes.NewReader(content), int64(len(content))); err != nil {
-		t.Fatal(err)
-	}
-	store := gofakes3.New(backend, gofakes3.WithV4Auth(map[string]string{"key": "good-secret"})).Server()
-	var ranges []string
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		ranges = append(ranges, r.Header.Get("Range"))
-		if len(ranges) <= 2 {
-			w = &cut{ResponseWriter: w, left: 100_000}
-		}
-		store.ServeHTTP(w, r)
-	}))
-	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	server.StartTLS()
-	defer server.Close()
-	client := guard.New(nil, guard.Options{Proxy: http.ProxyURL(nil), TLS: server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()})
-	defer client.Close()
-	d := &download.Downloader{Client: client, ConnectFor: time.Minute, RetryFor: time.Minute, Jitter: func() float64 { return 2 }} // The delays are 0.
-	s := settings("s3://bucket/"+object, "AWS_ENDPOINT_URL", server.URL, "AWS_ACCESS_KEY_ID", "key", "AWS_SECRET_ACCESS_KEY", "good-secret")
-	sum := sha256.Sum256(content)
-	s.SHA256 = hex.EncodeToString(sum[:])
-	resolved, err := source.Resolve(t.Context(), s, d)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := downloadAll(t, d, resolved)
-	if err != nil || got["a+b c=d&模型.bin"] != string(content) {
-		t.Error(len(got), err)
-	}
-	if want := []string{"", "bytes=100000-319999", "bytes=200000-319999"}; !slices.Equal(ranges, want) {
-		t.Errorf("the ranges are %q, want %q", ranges, want)
-	}
-}
-
 // cut breaks the connection after some bytes.
 type cut struct {
 	http.ResponseWriter
@@ -161,49 +117,6 @@ func (c *cut) Write(content []byte) (int, error) {
 		panic(http.ErrAbortHandler)
 	}
 	return n, err
-}
-
-// Amazon answers with the region of a bucket, and without a Location.
-func TestAnotherRegion(t *testing.T) {
-	for name, handler := range map[string]http.HandlerFunc{
-		"a redirect": func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("X-Amz-Bucket-Region", "eu-west-1")
-			w.WriteHeader(http.StatusMovedPermanently)
-		},
-		"a malformed header": func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(http.StatusBadRequest)
-			_, _ = w.Write([]byte(`<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></Error>`))
-		},
-	} {
-		server := httptest.NewTLSServer(handler)
-		_, err := fetchS3(t, server, "s3://bucket/a")
-		server.Close()
-		if err == nil || failure.Of(err).Word != failure.Invalid || !strings.Contains(err.Error(), "set AWS_REGION to eu-west-1") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
-
-// A refusal whose status says less than its code.
-func TestTheCodesOfS3(t *testing.T) {
-	for code, each := range map[string]struct {
-		status int
-		want   string
-	}{
-		"ExpiredToken":         {http.StatusBadRequest, "the temporary credentials have expired"},
-		"RequestTimeTooSkewed": {http.StatusForbidden, "the clock of the node"},
-		"PreconditionFailed":   {http.StatusPreconditionFailed, "the object was replaced"},
-	} {
-		server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.WriteHeader(each.status)
-			_, _ = w.Write([]byte("<Error><Code>" + code + "</Code></Error>"))
-		}))
-		_, err := fetchS3(t, server, "s3://bucket/a")
-		server.Close()
-		if err == nil || !strings.Contains(err.Error(), "("+code+")") || !strings.Contains(err.Error(), each.want) || strings.Contains(err.Error(), "spec.model.uri") {
-			t.Errorf("%s: %v", code, err)
-		}
-	}
 }
 
 // A list has pages of 1000 objects, and a gateway may redirect to where an object is: that server gets no credentials.
