@@ -8,6 +8,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -47,10 +48,10 @@ func intercepted(send func(verb string, obj any, do func() error) error) client.
 type cached struct{ client.Client }
 
 func (c cached) Get(ctx context.Context, key client.ObjectKey, obj client.Object, opts ...client.GetOption) error {
-	switch err := c.Client.Get(ctx, key, obj, opts...); {
-	case meta.IsNoMatchError(err):
+	if _, optional := obj.(*unstructured.Unstructured); optional && !installed[kindOf(obj)] {
 		return apierrors.NewNotFound(schema.GroupResource{}, key.Name)
-	case err != nil:
+	}
+	if err := c.Client.Get(ctx, key, obj, opts...); err != nil {
 		return err
 	}
 	return trim(obj)

@@ -41,14 +41,19 @@ const (
 	autoscalersCRD = "keda.sh_scaledobjects.yaml"
 )
 
+// installed are the kinds that installCRD has installed.
+var installed = map[string]bool{}
+
 // installCRD installs a file of test/crds until the spec ends, or until remove.
 func installCRD(file string) (remove func()) {
 	GinkgoHelper()
 	options := envtest.CRDInstallOptions{Paths: []string{filepath.Join(testenv.Root(), "test", "crds", file)}, MaxTime: time.Minute}
 	crds, err := envtest.InstallCRDs(env.Config, options)
 	Expect(err).NotTo(HaveOccurred())
+	installed[crds[0].Spec.Names.Kind] = true
 	remove = func() {
 		GinkgoHelper()
+		delete(installed, crds[0].Spec.Names.Kind)
 		Expect(envtest.UninstallCRDs(env.Config, envtest.CRDInstallOptions{CRDs: crds})).To(Succeed())
 		Eventually(func() bool { return served(crds[0]) }).WithTimeout(time.Minute).Should(BeFalse())
 		crd := untypedChild("apiextensions.k8s.io/v1", "CustomResourceDefinition", metav1.ObjectMeta{Name: crds[0].Name})
