@@ -21,10 +21,27 @@ import (
 	"github.com/modelbox-operator/modelbox-operator/test/testenv"
 )
 
+// ofServers are those of a ModelBox and of an App.
+var ofServers = []string{
+	`{image: "a:1", disruption: {maxUnavailable: 1}}`,
+	`{image: "a:1", disruption: {minAvailable: 1}}`,
+	`{image: "a:1", ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: a}}, monitoring: {}}`,
+	`{image: "a:1", autoscaling: {maxReplicas: 2, behavior: {scaleUp: {}, scaleDown: {}}, metrics: [{type: Object, object: {metric: {name: a},
+describedObject: {kind: Service, name: web}, target: {type: Value, value: 1}}}]}}`,
+	`{image: "a:1", autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, additionalQueries: [{query: b, target: 1}]}}}`,
+	`{image: "a:1", ports: [{port: 80}], service: {publishNotReadyAddresses: true}}`,
+	`{image: "a:1", strategy: {rollingUpdate: {}}}`,
+	`{image: "a:1", restartOnChange: Referenced, windows: [{schedule: "@daily", duration: 1h}]}`,
+	`{image: "a:1", schedules: [{name: a, schedule: "@daily", replicas: 1}]}`,
+	`{image: "a:1", scheduling: {tolerations: [{key: a}]}}`,
+	`{image: "a:1", scheduling: {tolerations: [{operator: Exists}]}}`,
+	`{image: "a:1", resources: {claims: [{name: c}]}, podTemplate: {spec: {resourceClaims: [{name: c, resourceClaimName: x}]}}}`,
+}
+
 // bearers are specs in which each optional text of a schema can be set: for each kind,
 // what holds it. A place that is in none of them is made in the first.
 var bearers = map[string][]string{
-	"ModelBox": {
+	"ModelBox": append([]string{
 		`{image: "a:1", ports: [{port: 80}], resources: {limits: {cpu: "1", memory: 2Gi}, requests: {cpu: "1", memory: 2Gi}},
 envs: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}], envFrom: [{secretRef: {name: a}}],
 livenessProbe: {httpGet: {port: 80}}, readinessProbe: {httpGet: {port: 80}}, startupProbe: {httpGet: {port: 80}}}`,
@@ -32,39 +49,13 @@ livenessProbe: {httpGet: {port: 80}}, readinessProbe: {httpGet: {port: 80}}, sta
 livenessProbe: {grpc: {port: 80}}, readinessProbe: {grpc: {port: 80}}, startupProbe: {grpc: {port: 80}}}`,
 		`{image: "a:1", ports: [{port: 80}], 
 livenessProbe: {tcpSocket: {port: 80}}, readinessProbe: {tcpSocket: {port: 80}}, startupProbe: {tcpSocket: {port: 80}}}`,
-		`{image: "a:1", strategy: {rollingUpdate: {}}}`,
-		`{image: "a:1", disruption: {maxUnavailable: 1}}`,
-		`{image: "a:1", disruption: {minAvailable: 1}}`,
-		`{image: "a:1", ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: a}}, monitoring: {}}`,
-		`{image: "a:1", autoscaling: {maxReplicas: 2, behavior: {scaleUp: {}, scaleDown: {}}, metrics: [{type: Object, object: {metric: {name: a},
-describedObject: {kind: Service, name: web}, target: {type: Value, value: 1}}}]}}`,
-		`{image: "a:1", autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, additionalQueries: [{query: b, target: 1}]}}}`,
-		`{image: "a:1", ports: [{port: 80}], service: {publishNotReadyAddresses: true}}`,
-		`{image: "a:1", restartOnChange: Referenced, windows: [{schedule: "@daily", duration: 1h}]}`,
-		`{image: "a:1", schedules: [{name: a, schedule: "@daily", replicas: 1}]}`,
-		`{image: "a:1", scheduling: {tolerations: [{key: a}]}}`,
-		`{image: "a:1", scheduling: {tolerations: [{operator: Exists}]}}`,
 		`{image: "a:1", model: {}, modelFileURL: "https://a.example/b"}`,
 		`{image: "a:1", models: [{name: a, uri: "https://a.example/b"}]}`,
-		`{image: "a:1", resources: {claims: [{name: c}]}, podTemplate: {spec: {resourceClaims: [{name: c, resourceClaimName: x}]}}}`,
-	},
-	"App": {
-		`{image: "a:1", disruption: {maxUnavailable: 1}}`,
-		`{image: "a:1", disruption: {minAvailable: 1}}`,
-		`{image: "a:1", ports: [{port: 80}], route: {hosts: [a.example.com], gateway: {name: a}}, monitoring: {}}`,
-		`{image: "a:1", autoscaling: {maxReplicas: 2, behavior: {scaleUp: {}, scaleDown: {}}, metrics: [{type: Object, object: {metric: {name: a},
-describedObject: {kind: Service, name: web}, target: {type: Value, value: 1}}}]}}`,
-		`{image: "a:1", autoscaling: {maxReplicas: 2, prometheus: {serverAddress: "http://a", query: a, target: 1, additionalQueries: [{query: b, target: 1}]}}}`,
-		`{image: "a:1", ports: [{port: 80}], service: {publishNotReadyAddresses: true}}`,
-		`{image: "a:1", strategy: {rollingUpdate: {}}}`,
-		`{image: "a:1", restartOnChange: Referenced, windows: [{schedule: "@daily", duration: 1h}]}`,
+	}, ofServers...),
+	"App": append([]string{
 		`{image: "a:1", ports: [{port: 80}, {port: 81}], envs: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]}`,
 		`{image: "a:1", ports: [{port: 80}], envs: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu}}}], envFrom: [{secretRef: {name: a}}]}`,
-		`{image: "a:1", schedules: [{name: a, schedule: "@daily", replicas: 1}]}`,
-		`{image: "a:1", scheduling: {tolerations: [{key: a}]}}`,
-		`{image: "a:1", scheduling: {tolerations: [{operator: Exists}]}}`,
-		`{image: "a:1", resources: {claims: [{name: c}]}, podTemplate: {spec: {resourceClaims: [{name: c, resourceClaimName: x}]}}}`,
-	},
+	}, ofServers...),
 	"Genericdaemon": {
 		`{image: "a:1", envFrom: [{secretRef: {name: a}}]}`, `{image: "a:1", envFrom: [{configMapRef: {name: a}}], imagePullSecrets: [{name: a}]}`,
 		`{image: "a:1", restartOnChange: Referenced, windows: [{schedule: "@daily", duration: 1h}]}`,

@@ -42,16 +42,12 @@ restartOnChange: Referenced, holdChanges: All, windows: [{schedule: "@daily", ti
 podMetadata: {labels: {pool: a}, annotations: {note: b}}, serviceMetadata: {labels: {pool: a}}, deploymentMetadata: {annotations: {note: b}},
 service: {externalTrafficPolicy: Local, sessionAffinity: ClientIP},
 route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true, split: [{name: next, weight: 10}, {name: last, weight: 20}]}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
-		with(badTemplate, with(badWindows, map[string][]any{
+		with(badServer, with(badTemplate, with(badWindows, map[string][]any{
 			"podMetadata/labels/pool": {"a b"}, "serviceMetadata/labels/pool": {"a b"}, "podMetadata/labels/app.kubernetes.io~1name": {"other"},
 			"podMetadata/labels/squad": {"twice"}, "deploymentMetadata/annotations/model.github.com~1desired-hash": {"1"}, "minReadySeconds": {-1, 86401},
 			"revisionHistoryLimit": {-1, 1001}, "service/externalTrafficPolicy": {"Other"}, "service/internalTrafficPolicy": {"Other"}, "service/sessionAffinity": {"Other"},
 			"service/trafficDistribution": {"Other"}, "service/loadBalancerClass": {"a b"}, "service/loadBalancerSourceRanges": {[]any{"10.0.0.0/8"}},
-			"route/hosts/0": {"A B", "a.*.b"}, "route/path": {"v1", "/a//b", "/a/.."}, "route/gateway/name": {"A B"}, "route/gateway/namespace": {"a.b"}, "route/gateway/listener": {"A B"},
-			"route/split/0/name": {"A B", "last", ""}, "route/split/0/weight": {0, 101, 81},
-			"monitoring/port": {0, "A B"}, "monitoring/path": {"stats", "/a b"}, "monitoring/interval": {"0s", "25h", "1d"},
 			"disruption/maxUnavailable": {0, "0%"}, "name": {"A B"}, "image": {"A B"}, "replicas": {-1}, "resourceType": {"A B"},
-			"schedules/0/name": {"A B"}, "schedules/0/schedule": {"never"}, "schedules/0/timeZone": {"Mars/Base"}, "schedules/0/replicas": {-1},
 			"rollingUpdate": {0, "0%"}, "serviceType": {"Other"}, "defaultProbes": {"Perhaps"}, "onFailedRollout": {"Undo"},
 			"resources/limits/cpu": {"-1"},
 			"ports/0/name":         {"A B"}, "ports/0/port": {0, 70000}, "ports/0/targetPort": {"A B"}, "ports/0/nodePort": {70000},
@@ -59,7 +55,7 @@ route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: in
 			"envs/0/name": {"A=B"}, "envs/1/valueFrom/fieldRef/fieldPath": {"metadata.nothing"}, "envFrom/0/prefix": {"a=b"},
 			"envFrom/0/secretRef/name": {"A B"}, "readinessProbe/httpGet/port": {0, "none"}, "readinessProbe/periodSeconds": {-1},
 			"livenessProbe/failureThreshold": {-1}, "livenessProbe/tcpSocket/port": {0},
-		})),
+		}))),
 	},
 	{
 		schema.GroupVersionKind{Group: "app.huolala.cn", Version: "v1", Kind: "App"},
@@ -68,15 +64,11 @@ ports: [{name: http, port: 80, targetPort: 8080, protocol: TCP}, {name: side, po
 restartOnChange: Referenced, holdChanges: All, windows: [{schedule: "@daily", timeZone: Asia/Shanghai, duration: 24h}], skipDates: ["2026-12-24"], disruption: {minAvailable: 1}, onFailedRollout: Return, minReadySeconds: 5, podMetadata: {labels: {pool: a}},
 service: {sessionAffinity: ClientIP},
 route: {hosts: [a.example.com], path: /v1, gateway: {name: public, namespace: infra, listener: https}, tls: true, split: [{name: next, weight: 10}, {name: last, weight: 20}]}, monitoring: {port: 8080, path: /stats, interval: 30s},` + template + `}`,
-		with(badTemplate, with(badWindows, map[string][]any{
+		with(badServer, with(badTemplate, with(badWindows, map[string][]any{
 			"minReadySeconds": {600}, "podMetadata/labels/pool": {"a b"}, "service/sessionAffinity": {"Other"}, "service/externalTrafficPolicy": {"Local"},
-			"route/hosts/0": {"A B", "a.*.b"}, "route/path": {"v1", "/a//b", "/a/.."}, "route/gateway/name": {"A B"}, "route/gateway/namespace": {"a.b"}, "route/gateway/listener": {"A B"},
-			"route/split/0/name": {"A B", "last", ""}, "route/split/0/weight": {0, 101, 81},
-			"monitoring/port": {0, "A B"}, "monitoring/path": {"stats", "/a b"}, "monitoring/interval": {"0s", "25h", "1d"},
 			"disruption/minAvailable": {0, "101%"}, "image": {"A B"}, "replicas": {-1}, "resources/limits/cpu": {"-1"}, "envs/0/name": {"A=B"},
-			"schedules/0/name": {"A B"}, "schedules/0/schedule": {"never"}, "schedules/0/timeZone": {"Mars/Base"}, "schedules/0/replicas": {-1},
 			"ports/0/port": {0}, "ports/0/name": {"A B"}, "ports/1/protocol": {"ABC"},
-		})),
+		}))),
 	},
 	{
 		schema.GroupVersionKind{Group: "mydomain.com", Version: "v1beta1", Kind: "Genericdaemon"},
@@ -143,6 +135,14 @@ env: [{name: X, value: "y"}], volumeMounts: [{name: data, mountPath: /data}]}]}}
 
 var badWindows = map[string][]any{
 	"windows/0/schedule": {"never"}, "windows/0/timeZone": {"Mars/Base"}, "windows/0/duration": {"30s", "169h"}, "skipDates/0": {"2026-02-30"},
+}
+
+// badServer is what a ModelBox and an App have in common.
+var badServer = map[string][]any{
+	"route/hosts/0": {"A B", "a.*.b"}, "route/path": {"v1", "/a//b", "/a/.."}, "route/gateway/name": {"A B"}, "route/gateway/namespace": {"a.b"}, "route/gateway/listener": {"A B"},
+	"route/split/0/name": {"A B", "last", ""}, "route/split/0/weight": {0, 101, 81},
+	"monitoring/port": {0, "A B"}, "monitoring/path": {"stats", "/a b"}, "monitoring/interval": {"0s", "25h", "1d"},
+	"schedules/0/name": {"A B"}, "schedules/0/schedule": {"never"}, "schedules/0/timeZone": {"Mars/Base"}, "schedules/0/replicas": {-1},
 }
 
 var badTemplate = map[string][]any{
