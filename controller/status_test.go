@@ -216,26 +216,6 @@ var _ = Describe("the condition Available", func() {
 		})
 	}
 
-	It("is the Deployment's own, with its counters", func() {
-		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
-		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
-		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		writeDeploymentStatus(ctx, named, true, func(d *appsv1.Deployment) {
-			d.Status.TerminatingReplicas, d.Status.CollisionCount = new(int32(2)), new(int32(0))
-			d.Status.Conditions[0] = appsv1.DeploymentCondition{Type: appsv1.DeploymentAvailable, Status: corev1.ConditionFalse,
-				Reason: "MinimumReplicasUnavailable", Message: "Deployment does not have minimum availability."}
-		})
-		Eventually(func() *int32 { return get(ctx, box).Status.CollisionCount }).Should(HaveValue(BeZero()))
-		if lacks(35, "status.terminatingReplicas") == "" {
-			Expect(box.Status.TerminatingReplicas).To(HaveValue(BeEquivalentTo(2)))
-		}
-		Expect(meta.FindStatusCondition(box.Status.Conditions, status.ConditionAvailable)).To(And(
-			HaveField("Status", metav1.ConditionFalse),
-			HaveField("Reason", "MinimumReplicasUnavailable"),
-			HaveField("Message", "Deployment does not have minimum availability."),
-			HaveField("ObservedGeneration", box.Generation)))
-	})
-
 	It("stays False for a daemon that no node is for", func() {
 		named := metav1.ObjectMeta{Namespace: newNamespace(), Name: "box"}
 		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: named, Spec: mydomainv1beta1.GenericdaemonSpec{Image: "syslog:1", Label: "logs"}}

@@ -357,4 +357,22 @@ var _ = Describe("a kind that the cluster may not have", func() {
 		_, beyond := testenv.Compare(append(shipped, component...), requests)
 		Expect(beyond).To(BeEmpty())
 	})
+
+	It("with a name that is taken is not touched", func(ctx SpecContext) {
+		installCRD(monitorsCRD)
+		foreign := podMonitor(named)
+		foreign.Object["spec"] = map[string]any{"selector": map[string]any{}, "podMetricsEndpoints": []any{}}
+		Expect(env.Client.Create(ctx, foreign)).To(Succeed())
+		version := foreign.GetResourceVersion()
+		startOwn(asController)
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{
+			Image: "nginx:1", Ports: []modelv1.Port{{Port: 80}}, Children: modelv1.Children{Monitoring: &modelv1.Monitoring{}},
+		}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		Eventually(readiness(ctx, box)).Should(Equal("False NameConflict"))
+		Expect(strings.ToLower(message(ctx, box)())).To(ContainSubstring("podmonitor"))
+		change(ctx, box, func(b *modelv1.ModelBox) { b.Spec.Monitoring = nil })
+		Eventually(readiness(ctx, box)).Should(Equal("False Progressing"))
+		Expect(get(ctx, foreign).GetResourceVersion()).To(Equal(version))
+	})
 })

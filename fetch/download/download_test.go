@@ -278,6 +278,11 @@ func TestAWrongHashOfAResumedFileIsTriedOnceMore(t *testing.T) {
 	}
 }
 
+func TestAWrongSize(t *testing.T) {
+	got := fetch(t, answers{serve(`"1"`)}, func(i *download.Item, _ *download.Downloader, _ *file) { i.Size = 5 })
+	got.mustFail(t, failure.WrongHash, 1, "has 1048576 bytes, and spec.model.sha256 says 5")
+}
+
 func TestFinalStatuses(t *testing.T) {
 	for code, word := range map[int]failure.Word{
 		400: failure.Invalid, 401: failure.Denied, 403: failure.Denied, 404: failure.NotFound, 407: failure.Denied, 410: failure.NotFound,

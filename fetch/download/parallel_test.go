@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -230,6 +231,20 @@ func TestWhatIsKeptIsContinued(t *testing.T) {
 	}
 }
 
+// Before a start that continues has its first answer, the log knows what is there, and of how much.
+func TestTheProgressOfWhatIsKept(t *testing.T) {
+	late := func(w http.ResponseWriter, r *http.Request) {
+		<-time.After(12 * time.Second) // The time of the bubble.
+		serve(`"1"`)(w, r)
+	}
+	got := fetch(t, answers{late}, func(i *download.Item, _ *download.Downloader, f *file) {
+		f.bytes, i.Kept = bytes.Clone(content), &download.Kept{ETag: `"1"`, Size: 1 << 20, Missing: [][2]int64{{1 << 19, 1 << 20}}}
+	})
+	if got.mustBeRight(t, 1); !strings.Contains(got.log, "progress: 512.0 KiB of 1.0 MiB (50 %), 0 B/s\n") {
+		t.Error(got.log)
+	}
+}
+
 func flipped(b []byte) []byte { b[7]++; return b }
 func grown(b []byte) []byte   { return append(b, "more"...) }
 
@@ -248,6 +263,26 @@ func TestWhatIsKept(t *testing.T) {
 			t.Errorf("%s: %v, want %s", name, kept, each.want)
 		}
 	}
+}
+
+// 400 files of a server with a latency of 20 ms take 1 s over 8 connections.
+func TestManySmallFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d, closer := downloader(func(w http.ResponseWriter, r *http.Request) {
+			<-time.After(20 * time.Millisecond) // The time of the bubble.
+			serve(`"1"`)(w, r)
+		})
+		defer closer()
+		d.Connections = 8
+		begin := time.Now()
+		err := d.Each(t.Context(), 400, func(ctx context.Context, _ int) error {
+			_, err := d.File(ctx, theItem(), &file{}, 2<<20)
+			return err
+		})
+		if took := time.Since(begin); err != nil || took != time.Second {
+			t.Error(took, err)
+		}
+	})
 }
 
 // Many files share the connections.

@@ -6,7 +6,6 @@ package modelbox_test
 import (
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strconv"
@@ -580,9 +579,6 @@ func historySeeds(t *testing.T) []uint64 {
 	}
 	for seed := range *seeds * 3 {
 		out = append(out, *firstSeed+seed)
-	}
-	for range *seeds {
-		out = append(out, uint64(rand.Uint32())) // Another sample with each run.
 	}
 	return out
 }
