@@ -119,6 +119,17 @@ var _ = Describe("a model that a container fetches", Ordered, ContinueOnFailure,
 		}
 	})
 
+	It("is removed from the pods with the field", func() {
+		box := serving(ctx, uri)
+		drive().settled(ctx, box)
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model = nil })
+		drive().settled(ctx, box)
+		deployment := get(ctx, &appsv1.Deployment{ObjectMeta: box.ObjectMeta})
+		Expect(deployment.Spec.Template.Spec.InitContainers).To(BeEmpty())
+		Expect(deployment.Spec.Template.Spec.Volumes).To(BeEmpty())
+		Expect(get(ctx, box).Status.Fetcher).To(BeNil())
+	})
+
 	It("becomes an image volume, and a claim", func() {
 		since(35, "image volumes")
 		box := serving(ctx, uri)

@@ -98,12 +98,20 @@ var _ = Describe("the reason why an object is not ready", func() {
 		DeferCleanup(removeAll, named.Namespace)
 	})
 
-	// reconciler returns a function that reconciles an object after some time.
-	reconciler := func(kind string, obj status.Object) func(time.Duration) reconcile.Result {
+	// reconciler returns a function that reconciles an object after some time, with a client whose
+	// lists have the permissions of a user.
+	reconciler := func(kind string, obj status.Object, user string) func(time.Duration) reconcile.Result {
 		GinkgoHelper()
 		c, err := client.New(asController, client.Options{Scheme: env.Client.Scheme()})
 		Expect(err).NotTo(HaveOccurred())
-		r := reconcilerOf(kind, apply.Writer{Access: apply.Access{Client: cached{c}, Live: c}, Recorder: recorder}, clk)
+		cfg, err := env.User(user)
+		if user == controllerUser {
+			cfg = asController
+		}
+		Expect(err).NotTo(HaveOccurred())
+		live, err := client.New(cfg, client.Options{Scheme: env.Client.Scheme()})
+		Expect(err).NotTo(HaveOccurred())
+		r := reconcilerOf(kind, apply.Writer{Access: apply.Access{Client: cached{c}, Live: live}, Recorder: recorder}, clk)
 		return func(after time.Duration) reconcile.Result {
 			GinkgoHelper()
 			clk.SetTime(clk.Now().Add(after))
@@ -140,7 +148,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 	It("is in Ready, Stalled and problems, until it is ready", func() {
 		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Replicas: new(int32(2))}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		reconcileAfter := reconciler("ModelBox", box)
+		reconcileAfter := reconciler("ModelBox", box, controllerUser)
 		reconcileAfter(0)
 		deploymentStatus(ctx, named, 0)
 		pods := []*corev1.Pod{podOf(ctx, named, "a", badImage), podOf(ctx, named, "b", badImage)}
@@ -181,7 +189,7 @@ var _ = Describe("the reason why an object is not ready", func() {
 	It("is not looked for where the pods are not the reason", func() {
 		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1"}}
 		Expect(env.Client.Create(ctx, box)).To(Succeed())
-		reconcileAfter := reconciler("ModelBox", box)
+		reconcileAfter := reconciler("ModelBox", box, controllerUser)
 		reconcileAfter(0)
 		deploymentStatus(ctx, named, 0)
 		podOf(ctx, named, "a", badImage)
@@ -205,12 +213,84 @@ var _ = Describe("the reason why an object is not ready", func() {
 		}
 	})
 
+	It("does not matter to what its pods have fetched, which is read once for each rollout", func() {
+		const sum = "7d865e959b2466918c9863afca942d0fb89d7c9ac0c99bafc3749504ded97730"
+		box := &modelv1.ModelBox{ObjectMeta: named, Spec: modelv1.ModelBoxSpec{Image: "nginx:1", Model: &modelv1.Model{URI: "https://a.example/b"}}}
+		Expect(env.Client.Create(ctx, box)).To(Succeed())
+		reconcileAfter := reconciler("ModelBox", box, controllerUser)
+		reconcileAfter(0)
+		// rolledOut ends a rollout whose only pod has fetched the model, and says a message.
+		rolledOut := func(revision, message string) {
+			GinkgoHelper()
+			deployment := &appsv1.Deployment{ObjectMeta: named}
+			change(ctx, deployment, func(d *appsv1.Deployment) {
+				metav1.SetMetaDataAnnotation(&d.ObjectMeta, "deployment.kubernetes.io/revision", revision)
+			})
+			deploymentStatus(ctx, named, 1)
+			template := podOf(ctx, named, "a-"+revision, corev1.ContainerStatus{})
+			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: named.Namespace, Name: "b-" + revision, Labels: template.Labels, OwnerReferences: template.OwnerReferences}}
+			pod.Spec = get(ctx, deployment).Spec.Template.Spec
+			Expect(env.Client.Create(ctx, pod)).To(Succeed())
+			pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+			pod.Status.InitContainerStatuses = []corev1.ContainerStatus{{
+				Name: "fetch-model", State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Message: message}},
+			}}
+			Expect(env.Client.Status().Update(ctx, pod)).To(Succeed())
+		}
+		// again reconciles some times, and returns how often pods were listed and status was written.
+		again := func(times int) (listed, written int) {
+			GinkgoHelper()
+			mark := marked()
+			for range times {
+				Expect(reconcileAfter(time.Minute).RequeueAfter).To(BeZero())
+			}
+			return lists(mark)
+		}
+		rolledOut("1", `{"models":[{"digest":"sha256:`+sum+`","bytes":7}]}`)
+		By("without the permission to list pods, which is asked for again")
+		Expect(reconciler("ModelBox", box, "unknown-user")(time.Minute).RequeueAfter).To(Equal(time.Minute))
+		Expect(readiness(ctx, box)()).To(Equal("True Ready"))
+		Expect(box.Status.Model).To(BeNil())
+
+		By("with it")
+		listed, written := again(5)
+		Expect([]int{listed, written}).To(Equal([]int{1, 1}))
+		Expect(readiness(ctx, box)()).To(Equal("True Ready"))
+		Expect(box.Status.Model).To(Equal(&modelv1.ModelStatus{URI: "https://a.example/b", Digest: "sha256:" + sum, Bytes: 7}))
+
+		By("a new process")
+		reconcileAfter = reconciler("ModelBox", box, controllerUser)
+		listed, written = again(5)
+		Expect([]int{listed, written}).To(Equal([]int{0, 0}))
+
+		By("another model, whose message is forged")
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model.URI = "https://a.example/c" })
+		reconcileAfter(time.Minute)
+		Expect(box.Status.Model).To(BeNil())
+		rolledOut("2", `{"models":[{"digest":"sha256:evil","bytes":7}]}`)
+		listed, _ = again(5)
+		Expect(listed).To(Equal(1))
+		Expect(box.Status.Model).To(Equal(&modelv1.ModelStatus{}))
+		reconcileAfter = reconciler("ModelBox", box, controllerUser)
+		listed, written = again(5)
+		Expect([]int{listed, written}).To(Equal([]int{0, 0}))
+
+		By("no model")
+		change(ctx, box, func(box *modelv1.ModelBox) { box.Spec.Model = nil })
+		reconcileAfter(time.Minute)
+		rollOut(ctx, named)
+		listed, _ = again(5)
+		Expect(listed).To(BeZero())
+		Expect(readiness(ctx, box)()).To(Equal("True Ready"))
+		Expect(box.Status.Model).To(BeNil())
+	})
+
 	It("is that of the daemon's pods, and of the nodes that have none", func() {
 		named.Name = "syslog"
 		label := "logs-" + named.Namespace
 		daemon := &mydomainv1beta1.Genericdaemon{ObjectMeta: named, Spec: mydomainv1beta1.GenericdaemonSpec{Label: label, Image: "syslog:1"}}
 		Expect(env.Client.Create(ctx, daemon)).To(Succeed())
-		reconcileAfter := reconciler("Genericdaemon", daemon)
+		reconcileAfter := reconciler("Genericdaemon", daemon, controllerUser)
 		reconcileAfter(0)
 		set := get(ctx, &appsv1.DaemonSet{ObjectMeta: named})
 		set.Status = appsv1.DaemonSetStatus{
