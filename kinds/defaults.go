@@ -88,7 +88,7 @@ func (u *update[T]) keep() *T {
 		}
 	}
 	for _, leaf := range u.before.All {
-		if !u.Update.isAlways(leaf) && u.isMissing(leaf) && u.wasDerived(leaf) {
+		if !u.Update.isAlways(leaf) && u.isMissing(leaf) && u.wasDerived(leaf) && !u.isRemoved(leaf) {
 			with(spec, leaf.Path, runtime.DeepCopyJSONValue(leaf.Value))
 		}
 	}
@@ -159,6 +159,15 @@ func (u *update[T]) wasDerived(leaf *Leaf) bool {
 		u.ownedBefore = u.ownedBy(u.stored, &u.before)
 	}
 	return !fieldownership.Has(u.ownedBefore, leaf.Path) && u.isPossible(leaf)
+}
+
+// isRemoved reports whether a value goes with the field of the spec that it is in: clients had set that,
+// such as to {}, they do not any more, and a new object does not have it.
+func (u *update[T]) isRemoved(leaf *Leaf) bool {
+	if u.sentSpec[leaf.Top()] != nil || u.ownedBefore == nil || !fieldownership.Has(u.ownedBefore, leaf.Path[:1]) {
+		return false
+	}
+	return u.Spec(u.deriveAgain())[leaf.Top()] == nil
 }
 
 // isAnew reports whether a new object with what of stored cannot be derived would have a value, or, if

@@ -36,7 +36,7 @@ func answerTo(tb testing.TB, desired *appsv1.Deployment) *appsv1.Deployment {
 	appsv1defaults.SetObjectDefaults_Deployment(answer)
 	answer.UID, answer.ResourceVersion, answer.Generation, answer.CreationTimestamp = "u", "1", 1, metav1.NewTime(time.Unix(1, 0))
 	answer.ManagedFields = []metav1.ManagedFieldsEntry{{
-		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: &metav1.FieldsV1{Raw: fields},
+		Manager: FieldManager, Operation: metav1.ManagedFieldsOperationUpdate, FieldsV1: metav1.NewFieldsV1(string(fields)),
 	}}
 	return answer
 }
