@@ -428,7 +428,7 @@ func (h *history) unchanged(before map[string]any, fresh *server, want, errs fie
 // derived from.
 func (h *history) samePods(a, b map[string]any) bool {
 	first, second := decode(h.box.t, marshal(h.box.t, a)), decode(h.box.t, marshal(h.box.t, b))
-	return first.Spec.ResourceType == second.Spec.ResourceType &&
+	return completed(first).Spec.ResourceType == completed(second).Spec.ResourceType &&
 		completed(first).Spec.DefaultProbes == completed(second).Spec.DefaultProbes &&
 		diff(h.box.t, podsOf(h.box.t, a), podsOf(h.box.t, b)) == ""
 }
